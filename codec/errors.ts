@@ -95,9 +95,9 @@ const RETRYABLE: ReadonlySet<LogErrorCode> = new Set([
 class CodedError extends LogError {}
 
 /** How to make an error: the fields are required exactly where the code has some. */
-export type LogErrorDetails<C extends LogErrorCode> = { readonly cause?: unknown } & (
-  C extends keyof LogErrorFields ? { readonly fields: LogErrorFields[C] } : unknown
-)
+export type LogErrorDetails<C extends LogErrorCode> = {
+  readonly cause?: unknown
+} & (C extends keyof LogErrorFields ? { readonly fields: LogErrorFields[C] } : unknown)
 
 /** Makes a LogError. Pass the `cause` on whenever there is one. */
 export function logError<C extends LogErrorCode>(

@@ -2,13 +2,7 @@
  * The one door to msgpackr. Bytes on disk are plain msgpack: no records extension, no shared
  * structures, so that any msgpack reader decodes them. Nothing here knows what a value means.
  */
-import {
-  addExtension,
-  Packr,
-  RESET_BUFFER_MODE,
-  REUSE_BUFFER_MODE,
-  type Options,
-} from 'msgpackr'
+import { addExtension, Packr, RESET_BUFFER_MODE, REUSE_BUFFER_MODE, type Options } from 'msgpackr'
 
 /** Stands for -0, which msgpackr would write as 0: `pack` writes it as a 64-bit float instead. */
 export class NegativeZero {

@@ -21,8 +21,20 @@ interface Limit {
   readonly max: number
 }
 
+type LimitName =
+  | 'lockTimeoutMs'
+  | 'segmentSizeBytes'
+  | 'maxRecordBytes'
+  | 'maxBatchBytes'
+  | 'batchCommitCount'
+  | 'batchCommitBytes'
+  | 'batchCommitDelayMs'
+  | 'queueBytes'
+  | 'reserveBytes'
+  | 'indexCacheBytes'
+
 /** No buffer, read or write reaches 2 GiB: the sum of what one group may carry stays below it. */
-const LIMITS = {
+const LIMITS: Readonly<Record<LimitName, Limit>> = {
   /** How long to wait for another opener to let go of the lock, in milliseconds. */
   lockTimeoutMs: { default: 0, min: 0, max: 2 ** 31 - 1 },
   /** A segment rolls once its groups have reached this many bytes. */
@@ -43,9 +55,7 @@ const LIMITS = {
   reserveBytes: { default: MIB, min: 4 * KIB, max: 64 * MIB },
   /** Segment indexes held in memory. */
   indexCacheBytes: { default: 32 * MIB, min: 0, max: GIB },
-} as const satisfies Record<string, Limit>
-
-type LimitName = keyof typeof LIMITS
+}
 
 /** How a group is committed: through the thread pool, or blocking this thread for one sync. */
 export type CommitMode = 'async' | 'inline'

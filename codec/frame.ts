@@ -1,0 +1,122 @@
+/**
+ * Frames: the units inside a group. A frame's checksum covers its header and, through the body's
+ * own checksum, its body, so that a body can be summed long before its place is known.
+ */
+import { readU32, readU64, writeU32, writeU64 } from './bytes.ts'
+import { checksum, seedAt } from './checksum.ts'
+import {
+  FRAME_CHECKSUM_AT,
+  FRAME_HEADER_BYTES,
+  FRAME_KIND,
+  FRAME_KIND_AT,
+  FRAME_LOGLET_AT,
+  FRAME_OFFSET_AT,
+  type FrameKind,
+} from './format.ts'
+import type { Offset } from './offset.ts'
+
+/** A frame's header, and where its body lies in the bytes it was read from. */
+export interface Frame {
+  readonly kind: FrameKind
+  readonly loglet: number
+  readonly offset: Offset
+  readonly bodyStart: number
+  readonly bodyEnd: number
+}
+
+const KINDS: ReadonlySet<number> = new Set(Object.values(FRAME_KIND))
+
+function bodyChecksum(bytes: Uint8Array, start: number, end: number): number {
+  return checksum(bytes, start, end, 0)
+}
+
+/**
+ * Writes the header of a frame whose body already lies behind it, all but the offset. Until
+ * `sealFrame` the body's checksum stands where the frame's own will be.
+ */
+export function writeFrameHeader(
+  target: Uint8Array,
+  at: number,
+  kind: FrameKind,
+  loglet: number,
+  bodyLength: number,
+): void {
+  const body = at + FRAME_HEADER_BYTES
+  writeU32(target, at, bodyLength)
+  writeU32(target, at + FRAME_CHECKSUM_AT, bodyChecksum(target, body, body + bodyLength))
+  writeU32(target, at + FRAME_KIND_AT, kind)
+  writeU32(target, at + FRAME_LOGLET_AT, loglet)
+}
+
+/**
+ * Completes a frame's header once its place is known: sets the offset, and seals everything with
+ * the checksum. `position` is where the frame will be in its segment. Returns where it ends.
+ */
+export function sealFrame(
+  target: Uint8Array,
+  at: number,
+  offset: Offset,
+  segmentSeed: number,
+  position: number,
+): number {
+  writeU64(target, at + FRAME_OFFSET_AT, offset)
+  const seed = seedAt(segmentSeed, position)
+  writeU32(target, at + FRAME_CHECKSUM_AT, checksum(target, at, at + FRAME_HEADER_BYTES, seed))
+  return at + FRAME_HEADER_BYTES + readU32(target, at)
+}
+
+const unsealed = new Uint8Array(FRAME_HEADER_BYTES)
+
+/** The checksum of a header that has the body's checksum where its own would be. */
+function headerSum(
+  bytes: Uint8Array,
+  at: number,
+  bodySum: number,
+  segmentSeed: number,
+  position: number,
+): number {
+  for (let i = 0; i < FRAME_HEADER_BYTES; i++) unsealed[i] = bytes[at + i] as number
+  writeU32(unsealed, FRAME_CHECKSUM_AT, bodySum)
+  return checksum(unsealed, 0, FRAME_HEADER_BYTES, seedAt(segmentSeed, position))
+}
+
+/**
+ * Decodes the frame at `at` if it lies whole before `limit` and checks; undefined otherwise.
+ * `position` is where the frame is in its segment. No length is believed before it was checked.
+ */
+export function decodeFrame(
+  bytes: Uint8Array,
+  at: number,
+  limit: number,
+  segmentSeed: number,
+  position: number,
+): Frame | undefined {
+  const end = frameEnd(bytes, at, limit)
+  if (end === undefined) return undefined
+  const bodyStart = at + FRAME_HEADER_BYTES
+  const bodySum = bodyChecksum(bytes, bodyStart, end)
+  const found = readU32(bytes, at + FRAME_CHECKSUM_AT)
+  if (found !== headerSum(bytes, at, bodySum, segmentSeed, position)) return undefined
+  return frameFields(bytes, at, end)
+}
+
+/** Where the frame at `at` ends by its own unchecked word; undefined if that is past `limit`. */
+export function frameEnd(bytes: Uint8Array, at: number, limit: number): number | undefined {
+  if (at + FRAME_HEADER_BYTES > limit || limit > bytes.length) return undefined
+  const end = at + FRAME_HEADER_BYTES + readU32(bytes, at)
+  return end <= limit ? end : undefined
+}
+
+/** Reads a header that a checksum already vouched for. */
+export function frameFields(bytes: Uint8Array, at: number, end: number): Frame | undefined {
+  const kind = readU32(bytes, at + FRAME_KIND_AT)
+  if (!KINDS.has(kind)) return undefined
+  if (readU32(bytes, at + FRAME_OFFSET_AT + 4) > 0x1f_ffff) return undefined
+  return {
+    kind: kind as FrameKind,
+    loglet: readU32(bytes, at + FRAME_LOGLET_AT),
+    offset: readU64(bytes, at + FRAME_OFFSET_AT),
+    bodyStart: at + FRAME_HEADER_BYTES,
+    bodyEnd: end,
+  }
+}
