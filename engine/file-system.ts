@@ -12,6 +12,8 @@ export type OpenMode =
   | 'read'
   /** Existing, for reading and writing. */
   | 'write'
+  /** Existing, for `commit`, `commitSync`, `read`, `truncate`, `sync` and `size`. */
+  | 'commit'
   /** New and empty, for reading and writing; EEXIST if it is there. */
   | 'create'
   /** Made if missing, for reading and writing; keeps what is there. */
