@@ -75,19 +75,20 @@ const BREACHES: Readonly<Record<string, readonly [file: string, imports: string,
 }
 
 describe('dependency rules', () => {
+  let folder = ''
   let lawful: readonly Violation[] = []
   let breached: readonly Violation[] = []
 
   before(async () => {
-    const folder = await mkdtemp(path.join(tmpdir(), 'bifrost-boundaries-'))
+    folder = await mkdtemp(path.join(tmpdir(), 'bifrost-boundaries-'))
     await writeProject(folder)
     lawful = cruise(folder)
     for (const [file, imports] of Object.values(BREACHES)) {
       await writeModule(folder, file, [imports], 'a')
     }
     breached = cruise(folder)
-    after(() => rm(folder, { recursive: true }))
   })
+  after(() => rm(folder, { recursive: true }))
 
   test('a lawful tree breaks none', () => {
     assert.deepEqual(lawful, [])
