@@ -54,7 +54,9 @@ describe('the packed package', () => {
       'package/package.json',
     ])
     const inside = tarball.filter((file) => file.startsWith('package/dist/'))
-    const odd = inside.filter((file) => !/^package\/dist\/[a-z0-9/-]+\.(js|js\.map|d\.ts)$/.test(file))
+    const odd = inside.filter(
+      (file) => !/^package\/dist\/[a-z0-9/-]+\.(js|js\.map|d\.ts)$/.test(file),
+    )
     assert.deepEqual(odd, [])
     assert.ok(inside.includes('package/dist/index.js'))
     assert.ok(inside.includes('package/dist/index.d.ts'))
