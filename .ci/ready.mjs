@@ -74,7 +74,7 @@ function rebuildLockAddon() {
 function npm(...args) {
   // npm tells its scripts where it is, so that the same npm goes on, whatever is on the PATH.
   const cli = process.env.npm_execpath
-  const [command, first] = cli ? [process.execPath, [cli]] : ['npm', []]
+  const [command, first] = cli?.endsWith('npm-cli.js') ? [process.execPath, [cli]] : ['npm', []]
   const env = { ...process.env, ...localHeaders() }
   return spawnSync(command, [...first, ...args], { stdio: 'inherit', env }).status
 }
