@@ -5,8 +5,8 @@
  *
  *     93 | d3 8 bytes of createdAt | c0, or 9n and the keys | the payload
  */
-import { logError, type LogErrorOf } from './errors.ts'
-import { copyOf, pack, packShared, unpack } from './msgpack.ts'
+import { LogError, logError, type LogErrorOf } from './errors.ts'
+import { binHeaderBytes, pack, packShared, unpack, writeBinHeader } from './msgpack.ts'
 import { packablePayload, recordTooLarge } from './payload.ts'
 
 /** Labels of a record that readers can filter by. */
@@ -20,18 +20,18 @@ export const MAX_KEY_BYTES = 255
 const ARRAY_OF_3 = 0x93
 const INT64 = 0xd3
 const NIL = 0xc0
-const BIN_8 = 0xc4
-const BIN_16 = 0xc5
-const BIN_32 = 0xc6
 const CREATED_AT = 2
 const ENVELOPE_BYTES = 10
 const NANOS_PER_MS = 1_000_000n
 const NO_KEYS: Keys = Object.freeze([])
+const EMPTY = new Uint8Array(0)
 
 /** A record as it was stored. */
 export interface StoredRecord {
   /** Nanoseconds since the epoch. */
   readonly createdAt: bigint
+  /** The same in whole milliseconds, rounded down. */
+  readonly createdAtMs: number
   readonly keys: Keys
   readonly payload: unknown
 }
@@ -56,7 +56,8 @@ export class EncodedRecord {
 export class RecordEncoder {
   readonly #maxRecordBytes: number
   #keys: Uint8Array | undefined
-  #source: Uint8Array = new Uint8Array(0)
+  /** What `write` copies; never kept longer, because it may be the caller's. */
+  #source: Uint8Array = EMPTY
   #start = 0
   #end = 0
   /** 0 when the source is a packed payload; else the size of the bin header before raw bytes. */
@@ -76,14 +77,15 @@ export class RecordEncoder {
    */
   prepare(payload: unknown, keys: Keys | undefined): number {
     const size = this.#prepare(payload, keys)
-    if (size > this.#maxRecordBytes) throw recordTooLarge(this.#maxRecordBytes)
-    return size
+    if (size <= this.#maxRecordBytes) return size
+    this.#source = EMPTY
+    throw recordTooLarge(this.#maxRecordBytes)
   }
 
   #prepare(payload: unknown, keys: Keys | undefined): number {
     this.#isEncoded = payload instanceof EncodedRecord
     if (payload instanceof EncodedRecord) return this.#take(payload.body, 0, payload.body.length)
-    this.#keys = keys === undefined || keys.length === 0 ? undefined : encodeKeys(keys)
+    this.#keys = keys === undefined ? undefined : encodeKeys(keys)
     const envelope = ENVELOPE_BYTES + (this.#keys?.length ?? 1)
     if (payload instanceof Uint8Array) {
       this.#binHeaderBytes = binHeaderBytes(payload.length)
@@ -95,10 +97,10 @@ export class RecordEncoder {
   }
 
   #pack(payload: unknown): ReturnType<typeof packShared> {
-    const packable = packablePayload(payload, this.#maxRecordBytes)
     try {
-      return packShared(packable)
+      return packShared(packablePayload(payload, this.#maxRecordBytes))
     } catch (cause) {
+      if (cause instanceof LogError) throw cause
       throw logError('ENCODE_FAILED', 'The payload could not be encoded', { cause })
     }
   }
@@ -154,27 +156,19 @@ export class RecordEncoder {
   }
 }
 
-const EMPTY = new Uint8Array(0)
-
-function binHeaderBytes(length: number): number {
-  return length < 0x100 ? 2 : length < 0x10000 ? 3 : 5
+function encodeKeys(keys: Keys): Uint8Array | undefined {
+  if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw invalidKeys()
+  // A copy has no holes, which `every` would not see.
+  const own = [...(keys as unknown[])]
+  if (!own.every(isKey)) throw invalidKeys()
+  return own.length === 0 ? undefined : pack(own)
 }
 
-function writeBinHeader(target: Uint8Array, at: number, length: number): number {
-  const bytes = binHeaderBytes(length)
-  target[at] = bytes === 2 ? BIN_8 : bytes === 3 ? BIN_16 : BIN_32
-  for (let i = 1; i < bytes; i++) target[at + i] = (length >>> ((bytes - 1 - i) * 8)) & 0xff
-  return at + bytes
-}
-
-function encodeKeys(keys: Keys): Uint8Array {
-  if (!Array.isArray(keys) || keys.length > MAX_KEYS || !keys.every(isKey)) {
-    throw logError(
-      'INVALID_OPTION',
-      `keys must be at most ${MAX_KEYS} strings of at most ${MAX_KEY_BYTES} bytes each`,
-    )
-  }
-  return pack(keys)
+function invalidKeys(): LogErrorOf<'INVALID_OPTION'> {
+  return logError(
+    'INVALID_OPTION',
+    `keys must be at most ${MAX_KEYS} strings of at most ${MAX_KEY_BYTES} bytes each`,
+  )
 }
 
 function isKey(key: unknown): boolean {
@@ -184,19 +178,24 @@ function isKey(key: unknown): boolean {
 /** Decodes a body. Byte strings in it are copies. Throws CORRUPT if it is not a record's body. */
 export function decodeRecord(bytes: Uint8Array, start: number, end: number): StoredRecord {
   const payloadAt = payloadStart(bytes, start, end)
+  const time = readTime(bytes, start)
   return {
-    createdAt: createdAtOf(bytes, start),
-    keys: recordKeys(bytes, start, end),
-    payload: decodePayload(bytes, payloadAt, end),
+    createdAt: time.nanos,
+    createdAtMs: time.ms,
+    keys: readKeys(bytes, start + ENVELOPE_BYTES, payloadAt),
+    payload: decode(bytes, payloadAt, end),
   }
 }
 
 /** The keys of a record's body, without decoding the payload. */
 export function recordKeys(bytes: Uint8Array, start: number, end: number): Keys {
-  const payloadAt = payloadStart(bytes, start, end)
-  if (bytes[start + ENVELOPE_BYTES] === NIL) return NO_KEYS
-  const keys = decode(bytes, start + ENVELOPE_BYTES, payloadAt)
-  if (!Array.isArray(keys) || !keys.every(isKey)) throw notARecord(start)
+  return readKeys(bytes, start + ENVELOPE_BYTES, payloadStart(bytes, start, end))
+}
+
+function readKeys(bytes: Uint8Array, keysAt: number, keysEnd: number): Keys {
+  if (bytes[keysAt] === NIL) return NO_KEYS
+  const keys = decode(bytes, keysAt, keysEnd)
+  if (!Array.isArray(keys) || !keys.every(isKey)) throw notARecord(keysAt)
   return keys as Keys
 }
 
@@ -213,19 +212,33 @@ export function recordMatches(
 
 /** The time in a body, in nanoseconds since the epoch. The body must have been checked. */
 export function createdAtOf(bytes: Uint8Array, start: number): bigint {
-  return new DataView(bytes.buffer, bytes.byteOffset).getBigInt64(start + CREATED_AT)
+  return readTime(bytes, start).nanos
 }
 
-function decodePayload(bytes: Uint8Array, at: number, end: number): unknown {
-  const headerBytes = binHeaderAt(bytes[at] as number)
-  if (headerBytes === 0) return decode(bytes, at, end)
-  const length = readBigEndian(bytes, at + 1, headerBytes - 1)
-  if (at + headerBytes + length !== end) throw notARecord(at)
-  return copyOf(bytes, at + headerBytes, end)
+/** The records of a group mostly carry the same time: the last one is remembered. */
+const lastTime = { high: 0, low: 0, nanos: 0n, ms: 0 }
+
+function readTime(bytes: Uint8Array, start: number): { nanos: bigint; ms: number } {
+  const high = readBigEndian(bytes, start + CREATED_AT, 4)
+  const low = readBigEndian(bytes, start + CREATED_AT + 4, 4)
+  if (high === lastTime.high && low === lastTime.low) return lastTime
+  lastTime.nanos = BigInt.asIntN(64, (BigInt(high) << 32n) | BigInt(low))
+  lastTime.ms = Number(lastTime.nanos / NANOS_PER_MS)
+  lastTime.high = high
+  lastTime.low = low
+  return lastTime
 }
 
-function binHeaderAt(marker: number): number {
-  return marker === BIN_8 ? 2 : marker === BIN_16 ? 3 : marker === BIN_32 ? 5 : 0
+/**
+ * The time in a body as whole milliseconds, rounded up; 0 if the body is too short to have one.
+ * Recovery asks this of every record, so it makes no bigint.
+ */
+export function createdAtMsOf(bytes: Uint8Array, start: number): number {
+  const at = start + CREATED_AT
+  if (at + 8 > bytes.length) return 0
+  const nanos = readBigEndian(bytes, at, 8)
+  // Rounding in the sum stays far below a microsecond, which is all that may be taken off.
+  return Math.ceil(nanos / 1e6 - 0.001)
 }
 
 /** Walks over the envelope; every length is checked before it is believed. */

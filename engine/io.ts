@@ -22,9 +22,12 @@ export function isMissing(error: unknown): boolean {
 /** One system call never takes more than this, well below the 2 GiB that all systems allow. */
 export const MAX_CALL_BYTES: number = 256 * 1024 * 1024
 
+/** Anything that bytes can be read from by position. */
+export type ReadableFile = Pick<StoreFile, 'read'>
+
 /** Reads until `length` bytes are there or the file ends; resolves with how many are. */
 export async function readFully(
-  file: StoreFile,
+  file: ReadableFile,
   target: Uint8Array,
   at: number,
   length: number,

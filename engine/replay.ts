@@ -1,0 +1,95 @@
+/**
+ * Applies the frames of whole groups to a store's facts, and to a segment's index. Recovery and
+ * followers come to their state this way and no other.
+ */
+import { FRAME_HEADER_BYTES, FRAME_KIND, type FrameKind } from '../codec/format.ts'
+import type { Frame } from '../codec/frame.ts'
+import {
+  applyCreate,
+  applyDeadSegments,
+  applyDelete,
+  applyLossGap,
+  applyRecord,
+  applySeal,
+  applyTrim,
+  type StoreFacts,
+} from '../codec/log-state.ts'
+import { unpack } from '../codec/msgpack.ts'
+import { createdAtMsOf } from '../codec/record.ts'
+import { eachFrame, type ScannedGroup } from './group-scanner.ts'
+import type { GrowingIndex } from './segment-index.ts'
+
+/** Where replayed frames lie, and what they are added to. */
+export interface ReplayTarget {
+  readonly facts: StoreFacts
+  readonly segment: number
+  readonly index: GrowingIndex
+}
+
+/**
+ * Applies a whole group. Returns false if its frames contradict the state: they check, but can't
+ * belong here. The facts may then be half changed, so the caller must not go on with them.
+ */
+export function replayGroup(target: ReplayTarget, group: ScannedGroup, seed: number): boolean {
+  return eachFrame(group, seed, (frame, position) =>
+    replayFrame(target, frame, group.bytes, position),
+  )
+}
+
+function replayFrame(
+  target: ReplayTarget,
+  frame: Frame,
+  bytes: Uint8Array,
+  position: number,
+): boolean {
+  const { facts, index } = target
+  const { loglet, offset } = frame
+  if (frame.kind !== FRAME_KIND.data) return replayState(target, frame, bytes)
+  const createdAtMs = createdAtMsOf(bytes, frame.bodyStart)
+  if (!applyRecord(facts.loglets.get(loglet), offset, createdAtMs)) return false
+  const end = position + FRAME_HEADER_BYTES + frame.bodyEnd - frame.bodyStart
+  index.add(loglet, offset, 1, position, end)
+  return true
+}
+
+type Replay = (target: ReplayTarget, frame: Frame, body: unknown) => boolean
+
+const REPLAYS: Readonly<Partial<Record<FrameKind, Replay>>> = {
+  [FRAME_KIND.trim]: ({ facts }, { loglet, offset }) =>
+    applyTrim(facts.loglets.get(loglet), offset),
+  [FRAME_KIND.seal]: ({ facts }, { loglet, offset }, reason) =>
+    applySeal(facts.loglets.get(loglet), offset, {
+      reason: typeof reason === 'string' ? reason : undefined,
+    }),
+  [FRAME_KIND.create]: ({ facts }, { loglet, offset }, logId) =>
+    typeof logId === 'string' && applyCreate(facts, logId, { loglet, baseLsn: offset }),
+  [FRAME_KIND.delete]: ({ facts }, _frame, logId) =>
+    typeof logId === 'string' && applyDelete(facts, logId),
+  [FRAME_KIND.deadSegments]: ({ facts, segment }, { offset }) =>
+    applyDeadSegments(facts, offset, segment),
+  [FRAME_KIND.lossGap]: replayLoss,
+  [FRAME_KIND.filler]: () => true,
+}
+
+function replayState(target: ReplayTarget, frame: Frame, bytes: Uint8Array): boolean {
+  const replay = REPLAYS[frame.kind]
+  return replay !== undefined && replay(target, frame, bodyOf(frame, bytes))
+}
+
+function bodyOf(frame: Frame, bytes: Uint8Array): unknown {
+  try {
+    return unpack(bytes, frame.bodyStart, frame.bodyEnd)
+  } catch {
+    // A body that is no msgpack is one that no replay accepts.
+    return undefined
+  }
+}
+
+function replayLoss({ facts, index }: ReplayTarget, frame: Frame, from: unknown): boolean {
+  const loglet = facts.loglets.get(frame.loglet)
+  if (loglet === undefined || typeof from !== 'number') return false
+  const before = loglet.tail
+  if (!applyLossGap(loglet, { from, to: frame.offset })) return false
+  if (loglet.tail > before) index.skip(frame.loglet, before, loglet.tail)
+  return true
+}
