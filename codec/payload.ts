@@ -1,20 +1,23 @@
 /**
  * Decides which values can be a payload: exactly those that come back as what they were. It looks
- * at a value before anything is queued, and never changes the caller's objects.
+ * at a value before anything is queued, and never changes the caller's objects. As in JSON, members
+ * that are undefined, not enumerable or named by a symbol are no part of the value.
  */
 import { logError, type LogErrorOf } from './errors.ts'
-import { NegativeZero } from './msgpack.ts'
+import { ByteString, NegativeZero, Timestamp } from './msgpack.ts'
+import { MAX_DEPTH } from './msgpack-reader.ts'
 
 /** Containers in a payload may be nested this deep; a cycle runs into the same limit. */
-export const MAX_PAYLOAD_DEPTH = 500
+export const MAX_PAYLOAD_DEPTH: number = MAX_DEPTH
 
 const MIN_INT64 = -(2n ** 63n)
 const MAX_UINT64 = 2n ** 64n - 1n
 
 /**
- * Returns what to pack for `payload`: itself, or a copy without its undefined members. Throws
- * ENCODE_FAILED naming the first part that would not come back as it is, and RECORD_TOO_LARGE as
- * soon as the payload can't fit into `maxBytes`.
+ * Returns what to pack for `payload`: itself, or a copy without its undefined members and with
+ * stand-ins for what has to be written exactly. Throws ENCODE_FAILED naming the first part that
+ * would not come back as it is, RECORD_TOO_LARGE as soon as the payload can't fit into `maxBytes`,
+ * and whatever a getter of the caller's throws.
  */
 export function packablePayload(payload: unknown, maxBytes: number): unknown {
   return new PayloadCheck(maxBytes).check(payload, 0)
@@ -66,44 +69,39 @@ class PayloadCheck {
     if (depth >= MAX_PAYLOAD_DEPTH) {
       throw this.#refuse(`is nested deeper than ${MAX_PAYLOAD_DEPTH}, or is a cycle`)
     }
-    if (Array.isArray(value)) return this.#array(value, depth)
-    if (isBytes(value)) {
-      this.#spend(value.length)
-      return ownRealmBytes(value)
-    }
-    if (isDate(value)) return this.#date(value)
-    if (!isPlainObject(value)) throw this.#refuse(`is ${describe(value)}`)
-    return this.#members(value as Record<string, unknown>, depth)
+    if (isArray(value)) return this.#array(value, depth)
+    if (isPlainObject(value)) return this.#members(value, depth)
+    if (isBytes(value)) return this.#bytes(value)
+    const time = timeOf(value)
+    if (time !== undefined) return this.#date(time)
+    throw this.#refuse(`is ${describe(value)}`)
   }
 
   #array(value: readonly unknown[], depth: number): readonly unknown[] {
-    if (Object.getPrototypeOf(value) !== Array.prototype && value.constructor.name !== 'Array') {
-      throw this.#refuse(`is ${describe(value)}`)
-    }
     this.#spend(value.length)
     let copy: unknown[] | undefined
     for (let i = 0; i < value.length; i++) {
       this.#path.push(i)
-      const item = this.check(value[i], depth + 1)
+      const item = value[i]
+      const packable = this.check(item, depth + 1)
       this.#path.pop()
-      if (copy === undefined && !Object.is(item, value[i])) copy = value.slice(0, i)
-      if (copy !== undefined) copy[i] = item
+      if (copy === undefined && !Object.is(packable, item)) copy = value.slice(0, i)
+      copy?.push(packable)
     }
     return copy ?? value
   }
 
   #members(value: Record<string, unknown>, depth: number): Record<string, unknown> {
     let copy: Record<string, unknown> | undefined
-    let seen = 0
     const keys = Object.keys(value)
-    for (const key of keys) {
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] as string
       const member = value[key]
       const packable = member === undefined ? undefined : this.#member(key, member, depth)
       if (copy === undefined && (member === undefined || !Object.is(packable, member))) {
-        copy = Object.fromEntries(keys.slice(0, seen).map((k) => [k, value[k]]))
+        copy = firstMembers(value, keys, i)
       }
       if (copy !== undefined && packable !== undefined) copy[key] = packable
-      seen++
     }
     return copy ?? value
   }
@@ -117,11 +115,15 @@ class PayloadCheck {
     return packable
   }
 
-  #date(value: Date): Date {
+  #bytes(value: Uint8Array): ByteString {
+    this.#spend(value.length)
+    return new ByteString(value)
+  }
+
+  #date(ms: number): Timestamp {
     this.#spend(4)
-    if (Number.isNaN(value.getTime())) throw this.#refuse('is an invalid Date')
-    if (Object.getPrototypeOf(value) === Date.prototype) return value
-    return new Date(value.getTime())
+    if (Number.isNaN(ms)) throw this.#refuse('is an invalid Date')
+    return new Timestamp(ms)
   }
 
   #spend(bytes: number): void {
@@ -140,34 +142,59 @@ export function recordTooLarge(maxBytes: number): LogErrorOf<'RECORD_TOO_LARGE'>
   return logError('RECORD_TOO_LARGE', `The record takes more than maxRecordBytes (${maxBytes})`)
 }
 
-// The tags below are read by toString rather than instanceof, so that values from another realm (a
-// vm context, a test runner) count too.
-
-function isBytes(value: object): value is Uint8Array {
-  return ArrayBuffer.isView(value) && tagOf(value) === 'Uint8Array'
+function firstMembers(
+  value: Record<string, unknown>,
+  keys: readonly string[],
+  count: number,
+): Record<string, unknown> {
+  const copy: Record<string, unknown> = {}
+  for (let i = 0; i < count; i++) {
+    const key = keys[i] as string
+    copy[key] = value[key]
+  }
+  return copy
 }
 
-/** msgpackr knows bytes by `instanceof`. */
-function ownRealmBytes(value: Uint8Array): Uint8Array {
-  if (value instanceof Uint8Array) return value
-  const { buffer, byteOffset, length } = value as Uint8Array
-  return new Uint8Array(buffer, byteOffset, length)
+// What a value is, is asked in ways that hold for values of another realm too (a vm context, a test
+// runner), and that the value can't answer for itself.
+
+/** An array, but not of a subclass: only the realms' own prototypes are arrays themselves. */
+function isArray(value: object): value is unknown[] {
+  return Array.isArray(value) && Array.isArray(Object.getPrototypeOf(value))
 }
 
-function isDate(value: object): value is Date {
-  return tagOf(value) === 'Date' && (value.constructor as { name?: string }).name === 'Date'
-}
-
-function tagOf(value: object): string {
-  return Object.prototype.toString.call(value).slice(8, -1)
-}
-
-function isPlainObject(value: object): boolean {
+function isPlainObject(value: object): value is Record<string, unknown> {
   const prototype = Object.getPrototypeOf(value) as object | null
-  if (prototype === null || prototype === Object.prototype) return !(Symbol.toStringTag in value)
+  if (prototype !== null && prototype !== Object.prototype && !isRootPrototype(prototype)) {
+    return false
+  }
+  return Object.prototype.toString.call(value) === '[object Object]'
+}
+
+function isRootPrototype(prototype: object): boolean {
   return (
     Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'propertyIsEnumerable')
   )
+}
+
+const typedArrayTag = Object.getOwnPropertyDescriptor(
+  Object.getPrototypeOf(Uint8Array.prototype) as object,
+  Symbol.toStringTag,
+)
+
+function isBytes(value: object): value is Uint8Array {
+  return typedArrayTag?.get?.call(value) === 'Uint8Array'
+}
+
+/** The time of a Date that is of no subclass; undefined for anything else. */
+function timeOf(value: object): number | undefined {
+  const prototype = Object.getPrototypeOf(value) as object | null
+  if (prototype === null || !Object.hasOwn(prototype, 'getTimezoneOffset')) return undefined
+  try {
+    return Date.prototype.getTime.call(value)
+  } catch {
+    return undefined
+  }
 }
 
 function describe(value: object): string {

@@ -238,7 +238,7 @@ export function createdAtMsOf(bytes: Uint8Array, start: number): number {
   if (at + 8 > bytes.length) return 0
   const nanos = readBigEndian(bytes, at, 8)
   // Rounding in the sum stays far below a microsecond, which is all that may be taken off.
-  return Math.ceil(nanos / 1e6 - 0.001)
+  return Math.max(0, Math.ceil(nanos / 1e6 - 0.001))
 }
 
 /** Walks over the envelope; every length is checked before it is believed. */
