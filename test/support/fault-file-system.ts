@@ -21,7 +21,7 @@ type CommitDone = (error: Error | null, written: number) => void
 
 export class FaultFileSystem implements FileSystem {
   /** Fails, holds and counts calls. */
-  readonly faults = new FaultPlan()
+  readonly faults: FaultPlan = new FaultPlan()
   readonly #inner: FileSystem
   readonly #delays: { readonly match: Match; readonly ms: number }[] = []
 

@@ -46,7 +46,7 @@ const TRACE_LINES_SHOWN = 30
 export class SimDisk {
   readonly seed: number
   /** Fails, holds and counts operations. */
-  readonly faults = new FaultPlan()
+  readonly faults: FaultPlan = new FaultPlan()
   #machine: Machine
   #processes: { isAlive: boolean }[] = []
   #process: SimProcess
@@ -168,6 +168,11 @@ export class SimDisk {
       ([path, inode]) => [path, inode.read(0, inode.size).slice()] as const,
     )
     return new Map(copies.sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  /** The paths of all directories below the root. */
+  directories(): string[] {
+    return this.#machine.tree.directories()
   }
 
   readFile(path: string): Uint8Array {

@@ -4,6 +4,7 @@
  * would punish at random, such as closing a file in use, fails the run at once.
  */
 import assert from 'node:assert/strict'
+import { posix } from 'node:path'
 import type { FileSystem, OpenMode, StoreFile } from '../../engine/file-system.ts'
 import {
   hasFullEffect,
@@ -113,7 +114,7 @@ export class SimFileSystem implements FileSystem {
   realPath(path: string): Promise<string> {
     return this.#once({ kind: 'realPath', path }, 'realpath', () => {
       if (this.#machine.tree.find(path) === undefined) throw fsError('ENOENT', 'realpath', path)
-      return `/${path.split('/').filter(Boolean).join('/')}`
+      return posix.resolve('/', path)
     })
   }
 

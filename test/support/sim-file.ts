@@ -98,7 +98,8 @@ export class SimFile implements StoreFile, Handle {
   }
 
   #beginCommit(): () => void {
-    assert(!this.#isCommitting, `a second commit to ${this.path} while one is under way`)
+    const isWrong = this.#isCommitting && this.owner.isAlive
+    assert(!isWrong, `a second commit to ${this.path} while one is under way`)
     this.#isCommitting = true
     return () => {
       this.#isCommitting = false
@@ -174,8 +175,9 @@ export class SimFile implements StoreFile, Handle {
   }
 
   #partToCommit(source: Uint8Array, fault: Fault | undefined): Uint8Array {
-    const isPart = fault?.short === true || (!hasFullEffect(fault) && source.length > 1)
-    return isPart ? this.#shortened(source) : source
+    if (fault?.short === true) return this.#shortened(source)
+    const isPartial = !hasFullEffect(fault) && source.length > 1
+    return isPartial && this.#machine.medium.random.chance(0.5) ? this.#shortened(source) : source
   }
 
   #shortened(source: Uint8Array): Uint8Array {

@@ -115,7 +115,7 @@ export class SimScheduler {
 
   addTimer(owner: Owner, callback: () => void, ms: number): object {
     const timer = { owner, callback, dueUs: this.#nowUs + Math.max(1, ms) * 1000 }
-    this.#timers.push(timer)
+    if (owner.isAlive) this.#timers.push(timer)
     return timer
   }
 

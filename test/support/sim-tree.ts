@@ -8,15 +8,16 @@
  * covers the changes that ended before it began. One that fails covers nothing and loses nothing:
  * entries are metadata, which file systems journal; the next sync covers them.
  */
+import { posix } from 'node:path'
 import { fsError } from './fs-error.ts'
 import { SimInode } from './sim-inode.ts'
 import type { SimMedium } from './sim-medium.ts'
 
 export class SimDirectory {
   /** What everybody sees. */
-  readonly entries = new Map<string, SimNode>()
+  readonly entries: Map<string, SimNode> = new Map<string, SimNode>()
   /** What is on the disk for sure, before any change that is not synced. */
-  readonly durable = new Map<string, SimNode>()
+  readonly durable: Map<string, SimNode> = new Map<string, SimNode>()
 }
 
 export type SimNode = SimInode | SimDirectory
@@ -79,10 +80,13 @@ export class SimTree {
   /** Makes the missing ones of a path's directories; returns those that have a new entry. */
   makeDirectories(path: string): SimDirectory[] {
     const changed: SimDirectory[] = []
+    const names = namesOf(path)
     let directory = this.#root
-    for (const name of namesOf(path)) {
+    for (const [index, name] of names.entries()) {
       let next = directory.entries.get(name)
-      if (next instanceof SimInode) throw fsError('ENOTDIR', 'mkdir', path)
+      if (next instanceof SimInode) {
+        throw fsError(index === names.length - 1 ? 'EEXIST' : 'ENOTDIR', 'mkdir', path)
+      }
       if (next === undefined) {
         next = new SimDirectory()
         this.#change([{ directory, name, node: next }])
@@ -153,6 +157,11 @@ export class SimTree {
       if (node instanceof SimInode) files.set(path, node)
     }
     return files
+  }
+
+  directories(): string[] {
+    const nodes = [...this.#nodes('entries')].slice(1)
+    return nodes.filter(([, node]) => node instanceof SimDirectory).map(([path]) => path)
   }
 
   /** Whether a path names the same after any power loss. */
@@ -228,7 +237,10 @@ export class SimTree {
 
 /** The names on an absolute path. */
 function namesOf(path: string): string[] {
-  return path.split('/').filter((name) => name !== '' && name !== '.')
+  return posix
+    .resolve('/', path)
+    .split('/')
+    .filter((name) => name !== '')
 }
 
 function apply(change: Change, side: 'entries' | 'durable'): void {
