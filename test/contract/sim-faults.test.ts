@@ -258,6 +258,23 @@ test('SimDisk writes over what an undone unlink brought back without taking spac
   }
 })
 
+test('SimDisk writes over what an undone cut brought back without taking space', async () => {
+  let undone = 0
+  for (let seed = 1; seed <= 60; seed++) {
+    const { disk, file } = await fullDisk(seed)
+    await disk.run(file.truncate(0))
+    await disk.run(file.truncate(5 * PAGE))
+    disk.crash('power')
+    if (disk.readFile('/d/file').length !== 4 * PAGE) continue
+    undone += 1
+    assert.equal(disk.usedBytes, 4 * PAGE)
+    const again = await disk.run(disk.fileSystem.open('/d/file', 'write'))
+    assert.equal(await disk.run(again.write(new Uint8Array(10).fill(2), 0)), 10)
+    assert.ok(disk.isDurable('/d/file', 512, 4 * PAGE))
+  }
+  assert.ok(undone > 0)
+})
+
 test('SimDisk with a limit on files writes what it allows, then EFBIG', async () => {
   const disk = new SimDisk({ seed: 1, maxFileBytes: 1000 })
   const file = await disk.run(disk.fileSystem.open('/file', 'create'))
