@@ -107,6 +107,11 @@ export function frameEnd(bytes: Uint8Array, at: number, limit: number): number |
   return end <= limit ? end : undefined
 }
 
+/** Where the frame at `at` ends, in bytes that are known to hold it. */
+export function frameEndAt(bytes: Uint8Array, at: number): number {
+  return at + FRAME_HEADER_BYTES + readU32(bytes, at)
+}
+
 /** Reads a header that a checksum already vouched for. */
 export function frameFields(bytes: Uint8Array, at: number, end: number): Frame | undefined {
   const kind = readU32(bytes, at + FRAME_KIND_AT)

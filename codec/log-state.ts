@@ -151,6 +151,32 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
+// Upper bounds of what an encoded snapshot takes, to keep room for it without encoding it.
+const SNAPSHOT_BASE_BYTES = 64
+const LINK_BYTES = 20
+const LOGLET_BYTES = 48
+const GAP_BYTES = 20
+
+/** At most what a log and its loglets take in a snapshot, without seals and gaps. */
+export function logBytesBound({ logId, links }: LogFacts): number {
+  return Buffer.byteLength(logId) + 12 + links.length * (LINK_BYTES + LOGLET_BYTES)
+}
+
+/** At most what a seal takes in a snapshot. */
+export function sealBytesBound(seal: Seal | undefined): number {
+  return Buffer.byteLength(seal?.reason ?? '') + 8
+}
+
+/** At most what an encoded snapshot takes. */
+export function snapshotBytesBound(facts: StoreFacts): number {
+  let bytes = SNAPSHOT_BASE_BYTES
+  for (const log of facts.logs.values()) bytes += logBytesBound(log)
+  for (const { seal, gaps } of facts.loglets.values()) {
+    bytes += gaps.length * GAP_BYTES + (seal === undefined ? 0 : sealBytesBound(seal))
+  }
+  return bytes
+}
+
 /** Encodes a snapshot: one msgpack array. */
 export function encodeSnapshot(facts: StoreFacts): Uint8Array {
   const logs = [...facts.logs.values()].map(({ logId, links }) => [

@@ -55,7 +55,7 @@ export class CommandQueue {
   }
 
   get isEmpty(): boolean {
-    return this.#groups.length === 0
+    return this.#groups.every((group) => group.commands.length === 0)
   }
 
   /** Whether the first group in waiting has reached a limit, so that more could not join it. */
@@ -153,8 +153,8 @@ export class CommandQueue {
 
   /** The next group for the writer, without the commands that were withdrawn meanwhile. */
   take(): CommandGroup | undefined {
-    const group = this.#groups.shift()
-    if (group === undefined) return undefined
+    if (this.isEmpty) return undefined
+    const group = this.#groups.shift() as CommandGroup
     for (const command of group.commands) {
       command.isTaken = true
       this.#queuedBytes -= command.end - command.start

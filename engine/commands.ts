@@ -5,13 +5,15 @@
  *     waiting ──▶ queued ──▶ in a group ──▶ settled
  *        └───────────┴──── withdrawn ──────────▲
  */
+import { performance } from 'node:perf_hooks'
 import { logError, sealed, tailMismatch, type LogError, type LogId } from '../codec/errors.ts'
 import { FRAME_KIND, type FrameKind } from '../codec/format.ts'
-import { sealFrame, writeFrameHeader } from '../codec/frame.ts'
+import { frameEndAt, sealFrame, writeFrameHeader } from '../codec/frame.ts'
 import { effectiveTrimPoint } from '../codec/log-state.ts'
 import { pack } from '../codec/msgpack.ts'
 import { OLDEST_POSITION, type Offset } from '../codec/offset.ts'
 import type { FrameBuffer } from './frame-buffer.ts'
+import { MAX_RUN_BYTES, type GrowingIndex } from './segment-index.ts'
 import { unknownLog, type LogletCell, type StoreState } from './store-state.ts'
 
 /** Where frames go, in the order they were laid down. */
@@ -23,6 +25,8 @@ export interface FramePlace {
 }
 
 export abstract class Command {
+  /** When it was called, by the monotonic clock in milliseconds. */
+  readonly calledAt: number = performance.now()
   /** Its frames in the buffer of its group. */
   start = 0
   end = 0
@@ -48,6 +52,10 @@ export abstract class Command {
   abstract judge(state: StoreState): void
   /** Seals its frames, now that their place is known. */
   abstract seal(place: FramePlace): void
+  /** Adds its records to the index of their segment, once they are durable. */
+  addTo(_index: GrowingIndex, _place: FramePlace): void {
+    // Only records are indexed.
+  }
   protected abstract succeed(): void
   protected abstract reject(error: LogError): void
 
@@ -75,16 +83,21 @@ export interface OffsetListener {
   failed(error: LogError): void
 }
 
+/**
+ * Why an append can't be done, if it can't. `tail` is where its records would go; the tail that a
+ * refusal names is `durableTail`, so that all below it can be read once the refusal is told.
+ */
 function refuseAppend(
   state: StoreState,
   cell: LogletCell,
   count: number,
   expectedTail: Offset | undefined,
+  durableTail: Offset = cell.tail,
 ): LogError | undefined {
   if (!state.hasDraftCell(cell)) return unknownLog(cell.logId)
   if (cell.seal !== undefined) return sealed(cell.tail, cell.seal.reason)
   if (expectedTail !== undefined && expectedTail !== cell.tail) {
-    return tailMismatch(expectedTail, cell.tail)
+    return tailMismatch(expectedTail, durableTail)
   }
   if (cell.tail + count - 1 <= cell.maxOffset) return undefined
   return logError('INVALID_LSN', `The log ${JSON.stringify(cell.logId)} has no LSNs left`)
@@ -130,6 +143,25 @@ export class AppendCommand extends Command {
     }
   }
 
+  override addTo(index: GrowingIndex, place: FramePlace): void {
+    const { start, end, first, records } = this
+    const loglet = this.cell.facts.id
+    if (end - start <= MAX_RUN_BYTES) {
+      index.add(loglet, first, records, place.base + start, place.base + end)
+    } else this.#addEach(index, place)
+  }
+
+  /** Record by record, so that the index can begin new runs. */
+  #addEach(index: GrowingIndex, { bytes, base }: FramePlace): void {
+    const loglet = this.cell.facts.id
+    let at = this.start
+    for (let offset = this.first; at < this.end; offset++) {
+      const next = frameEndAt(bytes, at)
+      index.add(loglet, offset, 1, base + at, base + next)
+      at = next
+    }
+  }
+
   protected succeed(): void {
     this.#listener.committed(this.first)
   }
@@ -148,7 +180,8 @@ export interface AppendPart {
 /** Told the outcome of an append over several loglets: one offset per record. */
 export interface OffsetsListener {
   committed(offsets: Offset[]): void
-  failed(error: LogError): void
+  /** `at` is the index of the record that was refused, if one was. */
+  failed(error: LogError, at: number | undefined): void
 }
 
 /** Records of several loglets, all or none. */
@@ -156,6 +189,7 @@ export class AppendManyCommand extends Command {
   readonly parts: readonly AppendPart[]
   readonly offsets: Offset[] = []
   readonly frames: number
+  #refusedAt: number | undefined
   override readonly records: number
   readonly #listener: OffsetsListener
 
@@ -169,12 +203,7 @@ export class AppendManyCommand extends Command {
 
   judge(state: StoreState): void {
     const before = this.parts.map(({ cell }) => cell.tail)
-    for (const { cell, expectedTail } of this.parts) {
-      this.refusal = refuseAppend(state, cell, 1, expectedTail)
-      if (this.refusal !== undefined) break
-      this.offsets.push(cell.tail)
-      cell.tail++
-    }
+    this.refusal = this.#placeAll(state, before)
     this.isKept = this.refusal === undefined
     this.parts.forEach(({ cell }, i) => {
       if (this.isKept) state.touch(cell)
@@ -182,9 +211,32 @@ export class AppendManyCommand extends Command {
     })
   }
 
+  /** Gives each record its offset on the draft, until one is refused. */
+  #placeAll(state: StoreState, before: readonly Offset[]): LogError | undefined {
+    for (const [i, { cell, expectedTail }] of this.parts.entries()) {
+      const refusal = refuseAppend(state, cell, 1, expectedTail, before[i])
+      if (refusal !== undefined) {
+        this.#refusedAt = i
+        return refusal
+      }
+      this.offsets.push(cell.tail)
+      cell.tail++
+    }
+    return undefined
+  }
+
   seal({ bytes, segmentSeed, base }: FramePlace): void {
     let at = this.start
     for (const offset of this.offsets) at = sealFrame(bytes, at, offset, segmentSeed, base + at)
+  }
+
+  override addTo(index: GrowingIndex, { bytes, base }: FramePlace): void {
+    let at = this.start
+    this.parts.forEach(({ cell }, i) => {
+      const next = frameEndAt(bytes, at)
+      index.add(cell.facts.id, this.offsets[i] as Offset, 1, base + at, base + next)
+      at = next
+    })
   }
 
   protected succeed(): void {
@@ -192,7 +244,7 @@ export class AppendManyCommand extends Command {
   }
 
   protected reject(error: LogError): void {
-    this.#listener.failed(error)
+    this.#listener.failed(error, error === this.refusal ? this.#refusedAt : undefined)
   }
 }
 

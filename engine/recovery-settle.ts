@@ -13,7 +13,7 @@ import { METADATA_TEMPORARY, segmentOfIndexName, segmentOfName, segmentPath } fr
 import type { FileSystem, StoreFile } from './file-system.ts'
 import { GroupScanner } from './group-scanner.ts'
 import { readFully, withFile, writeFully, writeZeros } from './io.ts'
-import type { Judgement, TailSegment } from './recovery.ts'
+import type { Judgement, LiveSegment, TailSegment } from './recovery.ts'
 
 export async function settleStore(
   fileSystem: FileSystem,
@@ -26,7 +26,18 @@ export async function settleStore(
     for (const { segment } of trailing) await emptySegment(fileSystem, dir, segment)
     await fileSystem.syncDirectory(dir)
   }
+  for (const older of judgement.live.slice(0, -1)) await cutZeros(fileSystem, dir, older)
   await unlinkLeftovers(fileSystem, dir, judgement)
+}
+
+/** A crash may have come before the zeros behind an older segment's groups were given back. */
+async function cutZeros(
+  fileSystem: FileSystem,
+  dir: string,
+  { segment, end, size }: LiveSegment,
+): Promise<void> {
+  if (size === end) return
+  await withFile(fileSystem, segmentPath(dir, segment), 'write', (file) => file.truncate(end))
 }
 
 async function settleTail(

@@ -46,7 +46,7 @@ export function findRun(runs: LogletRuns, offset: Offset): number {
 }
 
 /** A run grows no longer than this, so that a record in it is found without reading much. */
-const MAX_RUN_BYTES = 64 * 1024
+export const MAX_RUN_BYTES: number = 64 * 1024
 const RUN_WORDS = 3
 const ENTRY_WORDS = 7
 

@@ -10,6 +10,9 @@ import assert from 'node:assert/strict'
 import { logError, type LogError, type LogErrorOf, type LogId } from '../codec/errors.ts'
 import {
   emptyLoglet,
+  logBytesBound,
+  sealBytesBound,
+  snapshotBytesBound,
   type Link,
   type LogFacts,
   type LogletFacts,
@@ -99,14 +102,20 @@ export class StoreState {
   /** What the draft does to the registry, in order: a log to add, or the id of one to delete. */
   #registryChanges: (LogFacts | LogId)[] = []
   readonly #newCells = new Map<number, LogletCell>()
+  /** At most what a snapshot of the facts takes. */
+  #snapshotBytes: number
   #firstSegment: number
   #nextLogletId: number
+  /** As it was before the group in formation: what a snapshot before that group must say. */
+  #settledLogletId: number
 
   /** `nextLogletId` is the greatest that any witness names. */
   constructor(facts: StoreFacts, nextLogletId: number) {
     this.facts = facts
     this.#firstSegment = facts.firstSegment
     this.#nextLogletId = Math.max(facts.nextLogletId, nextLogletId)
+    this.#settledLogletId = this.#nextLogletId
+    this.#snapshotBytes = snapshotBytesBound(facts)
     for (const log of facts.logs.values()) this.#addCells(log)
   }
 
@@ -121,6 +130,16 @@ export class StoreState {
   /** Ids below this one are burnt: used, or given to a group that may have failed. */
   get nextLogletId(): number {
     return this.#nextLogletId
+  }
+
+  /** At most what a snapshot takes, without encoding one. */
+  get snapshotBytes(): number {
+    return this.#snapshotBytes
+  }
+
+  /** What a snapshot says: the durable facts, and the ids that were burnt up to them. */
+  snapshot(): StoreFacts {
+    return { ...this.facts, nextLogletId: this.#settledLogletId }
   }
 
   cell(loglet: number): LogletCell | undefined {
@@ -186,7 +205,10 @@ export class StoreState {
   /** The group is durable: the draft becomes the facts. Returns what changed; notifies nobody. */
   adopt(): LogletCell[] {
     const changed = this.#touched
-    for (const cell of changed) cell.adopt()
+    for (const cell of changed) {
+      if (cell.seal !== cell.facts.seal) this.#snapshotBytes += sealBytesBound(cell.seal)
+      cell.adopt()
+    }
     this.facts.firstSegment = this.#firstSegment
     for (const change of this.#registryChanges) {
       if (typeof change === 'string') changed.push(...this.#adoptDelete(change))
@@ -197,6 +219,7 @@ export class StoreState {
   }
 
   #adoptCreate(log: LogFacts): void {
+    this.#snapshotBytes += logBytesBound(log)
     this.facts.logs.set(log.logId, log)
     for (const link of log.links) {
       const cell = this.#newCells.get(link.loglet)
@@ -209,7 +232,9 @@ export class StoreState {
 
   #adoptDelete(logId: LogId): LogletCell[] {
     const cells: LogletCell[] = []
-    for (const link of this.facts.logs.get(logId)?.links ?? []) {
+    const log = this.facts.logs.get(logId)
+    if (log !== undefined) this.#snapshotBytes -= logBytesBound(log)
+    for (const link of log?.links ?? []) {
       const cell = this.#cells.get(link.loglet)
       if (cell !== undefined) cells.push(cell)
       this.#cells.delete(link.loglet)
@@ -229,6 +254,7 @@ export class StoreState {
 
   #forget(): void {
     this.#touched = []
+    this.#settledLogletId = this.#nextLogletId
     if (this.#registryChanges.length === 0) return
     this.#registryChanges = []
     this.#logDrafts.clear()

@@ -1,0 +1,425 @@
+/**
+ * The durable store: one directory, many loglets, one writer. It knows offsets, never LSNs (but
+ * for naming what damage puts at stake).
+ *
+ *     open ─┬─▶ closing ──▶ closed
+ *           └─▶ failed ───▶ closed      what is durable can still be read while it has failed
+ */
+import { aborted, LogError, logError, type LogId } from '../codec/errors.ts'
+import { FRAME_HEADER_BYTES } from '../codec/format.ts'
+import type { LogFacts } from '../codec/log-state.ts'
+import type { Place } from '../codec/metadata.ts'
+import type { Offset } from '../codec/offset.ts'
+import { RecordEncoder, type Keys } from '../codec/record.ts'
+import { systemClock } from './clock.ts'
+import {
+  AppendCommand,
+  AppendManyCommand,
+  CreateCommand,
+  DeadSegmentsCommand,
+  DeleteCommand,
+  SealCommand,
+  TrimCommand,
+  type AppendPart,
+  type Command,
+  type FramePlace,
+  type OffsetListener,
+  type OffsetsListener,
+  type StateCommand,
+} from './commands.ts'
+import { DeadSegments } from './dead-segments.ts'
+import { closed, storeFailed } from './errors.ts'
+import type { FrameBuffer } from './frame-buffer.ts'
+import { LogStoreWriter } from './log-store-writer.ts'
+import type { Metrics, RecoveryReport } from './metrics.ts'
+import { NodeFileSystem } from './node-file-system.ts'
+import type { ResolvedStoreOptions } from './options.ts'
+import { Reserve, snapshotRoom } from './reserve.ts'
+import type { SegmentWriter } from './segment-writer.ts'
+import { openStore, type OpenedStore, type StoreEnvironment } from './store-opening.ts'
+import { readLoglet, type ReadOutcome, type ReadRequest } from './store-reads.ts'
+import type { LogletCell } from './store-state.ts'
+
+/** How an append is to be taken. Durable when the listener hears of it. */
+export interface AppendTerms {
+  readonly expectedTail?: Offset | undefined
+  readonly whenFull?: 'wait' | 'reject' | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/** A record to append: a payload, or an EncodedRecord made of one. */
+export interface RecordInput {
+  readonly payload: unknown
+  readonly keys: Keys | undefined
+}
+
+/** One record of an append over several loglets. */
+export interface PartInput extends RecordInput, AppendPart {}
+
+const REAL: StoreEnvironment = { fileSystem: new NodeFileSystem(), clock: systemClock }
+
+export class LogStore {
+  readonly recovery: RecoveryReport
+  readonly #options: ResolvedStoreOptions
+  readonly #environment: StoreEnvironment
+  readonly #parts: OpenedStore
+  readonly #encoder: RecordEncoder
+  readonly #reserve: Reserve
+  readonly #writer: LogStoreWriter
+  readonly #dead: DeadSegments
+  #isEncoding = false
+  /** Why nothing new is taken on: closed, or failed. */
+  #refusal: LogError | undefined
+  #closing: Promise<void> | undefined
+
+  /**
+   * Opens or makes the store in `options.dir`. Rejects with LOCKED, LOCK_UNAVAILABLE, CORRUPT,
+   * UNSUPPORTED_VERSION or OPEN_FAILED; nothing is changed on disk by the first four.
+   */
+  static async open(
+    options: ResolvedStoreOptions,
+    environment: StoreEnvironment = REAL,
+  ): Promise<LogStore> {
+    return new LogStore(options, environment, await openStore(options, environment))
+  }
+
+  private constructor(
+    options: ResolvedStoreOptions,
+    environment: StoreEnvironment,
+    parts: OpenedStore,
+  ) {
+    this.#options = options
+    this.#environment = environment
+    this.#parts = parts
+    this.recovery = parts.recovery
+    this.#encoder = new RecordEncoder(options.maxRecordBytes)
+    this.#reserve = this.#makeReserve()
+    this.#writer = this.#makeWriter()
+    this.#dead = this.#makeDeadSegments()
+    // Without a group there is nothing to trim, and a store that was never written stays one file.
+    if (parts.current !== undefined) this.#reserve.prepareSoon()
+    this.#dead.look()
+  }
+
+  #makeReserve(): Reserve {
+    const { judgement, background, metadata, state } = this.#parts
+    const { fileSystem, clock } = this.#environment
+    const { dir, reserveBytes } = this.#options
+    const [next] = judgement.trailing
+    return new Reserve(
+      {
+        fileSystem,
+        dir,
+        clock,
+        background,
+        metadata,
+        bytes: () => snapshotRoom(state.snapshotBytes) + reserveBytes,
+      },
+      (judgement.tail?.head.segment ?? 0) + 1,
+      next?.size ?? 0,
+    )
+  }
+
+  #makeWriter(): LogStoreWriter {
+    const { storeId, queue, state, metadata, metrics, place, current, judgement } = this.#parts
+    const { segmentSizeBytes, reserveBytes, batchCommitDelayMs, commitMode } = this.#options
+    return new LogStoreWriter(
+      {
+        clock: this.#environment.clock,
+        storeId,
+        queue,
+        state,
+        metadata,
+        metrics,
+        reserve: this.#reserve,
+        segmentSizeBytes,
+        reserveBytes,
+        batchCommitDelayMs,
+        isInline: commitMode === 'inline',
+        hooks: {
+          onRoll: (segment, end, old) => this.#onRoll(segment, end, old),
+          onDurable: (commands, at, fileEnd) => this.#onDurable(commands, at, fileEnd),
+          onAcknowledged: (changed) => this.#onAcknowledged(changed),
+          onFailed: (error) => this.#onFailed(error),
+        },
+      },
+      place.now,
+      current,
+      judgement.tail?.head.start ?? 0,
+    )
+  }
+
+  #makeDeadSegments(): DeadSegments {
+    const { background, state, segments } = this.#parts
+    return new DeadSegments({
+      fileSystem: this.#environment.fileSystem,
+      dir: this.#options.dir,
+      background,
+      state,
+      segments,
+      declare: (last) => this.#change(new DeadSegmentsCommand(last)),
+      onFreed: () => this.#reserve.retry(),
+    })
+  }
+
+  /** Set once the store can't write any more; it must be opened again. */
+  get failure(): LogError | undefined {
+    return this.#writer.failure
+  }
+
+  /** The logs that durably exist, in the order of their creation. */
+  logs(): Iterable<LogFacts> {
+    return this.#parts.state.facts.logs.values()
+  }
+
+  log(logId: LogId): LogFacts | undefined {
+    return this.#parts.state.log(logId)
+  }
+
+  /** The running loglet of an id that a log's link names. */
+  cell(loglet: number): LogletCell | undefined {
+    return this.#parts.state.cell(loglet)
+  }
+
+  /** Appends one record; the payload is captured before this returns. */
+  append(
+    cell: LogletCell,
+    payload: unknown,
+    keys: Keys | undefined,
+    terms: AppendTerms | undefined,
+    listener: OffsetListener,
+  ): void {
+    const command = new AppendCommand(cell, 1, terms?.expectedTail, listener)
+    this.#enqueue(command, terms, (buffer) => {
+      buffer.putRecord(this.#encoder, cell.facts.id, payload, keys, this.#stamp(cell))
+    })
+  }
+
+  /** Appends all records at consecutive offsets, or none. */
+  appendBatch(
+    cell: LogletCell,
+    records: readonly RecordInput[],
+    terms: AppendTerms | undefined,
+    listener: OffsetListener,
+  ): void {
+    const command = new AppendCommand(cell, records.length, terms?.expectedTail, listener)
+    this.#enqueue(command, terms, (buffer) => {
+      this.#putAll(buffer, records, () => cell)
+    })
+  }
+
+  /** Appends all records, over any loglets, or none. */
+  appendMany(
+    parts: readonly PartInput[],
+    terms: AppendTerms | undefined,
+    listener: OffsetsListener,
+  ): void {
+    const command = new AppendManyCommand(parts, listener)
+    this.#enqueue(command, terms, (buffer) => {
+      this.#putAll(buffer, parts, (i) => (parts[i] as PartInput).cell)
+    })
+  }
+
+  #putAll(
+    buffer: FrameBuffer,
+    records: readonly RecordInput[],
+    cellOf: (i: number) => LogletCell,
+  ): void {
+    if (records.length === 0) throw logError('EMPTY_BATCH', 'A batch has at least one record')
+    const start = buffer.end
+    records.forEach(({ payload, keys }, i) => {
+      const cell = cellOf(i)
+      buffer.putRecord(this.#encoder, cell.facts.id, payload, keys, this.#stamp(cell))
+      if (buffer.end - start > this.#options.maxBatchBytes + FRAME_HEADER_BYTES) {
+        throw batchTooLarge(this.#options.maxBatchBytes)
+      }
+    })
+  }
+
+  /** The time of a record: never before that of the one before it in its loglet. */
+  #stamp(cell: LogletCell): number {
+    cell.createdAtMs = Math.max(cell.createdAtMs, Math.floor(this.#environment.clock.now()))
+    return cell.createdAtMs
+  }
+
+  /** Lays a command's frames down and queues it; whatever is wrong is told to the command. */
+  #enqueue(
+    command: Command,
+    terms: AppendTerms | undefined,
+    lay: (buffer: FrameBuffer) => void,
+  ): void {
+    if (this.#refusal !== undefined) return command.fail(this.#refusal)
+    if (this.#isEncoding) return command.fail(reentrant())
+    if (terms?.signal?.aborted === true) return command.fail(aborted(terms.signal))
+    const { queue } = this.#parts
+    const buffer = queue.buffer()
+    const start = buffer.end
+    this.#isEncoding = true
+    try {
+      lay(buffer)
+    } catch (error) {
+      buffer.end = start
+      if (!(error instanceof LogError)) throw error
+      return command.fail(error)
+    } finally {
+      this.#isEncoding = false
+    }
+    queue.push(command, start, terms?.whenFull, terms?.signal)
+    this.#writer.wake()
+  }
+
+  #change<T>(command: StateCommand<T>): Promise<T> {
+    this.#enqueue(command, undefined, (buffer) => {
+      command.lay(buffer)
+    })
+    return command.promise
+  }
+
+  /** Trims up to `upTo`, inclusive. Resolves with the trim point, once it is durable. */
+  trim(cell: LogletCell, upTo: Offset): Promise<Offset> {
+    return this.#change(new TrimCommand(cell, upTo))
+  }
+
+  /** Seals a loglet; the first reason wins. Durable when it resolves. */
+  seal(cell: LogletCell, reason: string | undefined): Promise<void> {
+    return this.#change(new SealCommand(cell, reason))
+  }
+
+  /** Makes sure that logs exist; they share a group. Durable when it resolves. */
+  async createLogs(logIds: readonly LogId[]): Promise<void> {
+    const missing = logIds.filter((logId) => this.log(logId) === undefined)
+    await Promise.all(missing.map((logId) => this.#change(new CreateCommand(logId))))
+  }
+
+  /** Deletes a log: its records go, and its loglets end. Durable when it resolves. */
+  deleteLog(logId: LogId): Promise<void> {
+    return this.#change(new DeleteCommand(logId))
+  }
+
+  /** Reads what is durable, without waiting for more. */
+  read(cell: LogletCell, request: ReadRequest): Promise<ReadOutcome> {
+    const { state, reader } = this.#parts
+    return readLoglet(cell, state.facts, reader, request)
+  }
+
+  #onRoll(segment: number, end: Place | undefined, old: SegmentWriter | undefined): void {
+    const { segments, state, background, metadata } = this.#parts
+    const packed = segments.begin(segment, state.facts.loglets.values())
+    if (end !== undefined && packed !== undefined) {
+      const segmentEnd = { ...end, end: end.position }
+      background.run('Writing an index', () => segments.save(end.segment, packed, segmentEnd))
+    }
+    if (old !== undefined) background.run('Ending a segment', () => old.finish())
+    metadata.onRoll()
+    this.#dead.look()
+  }
+
+  #onDurable(commands: readonly Command[], at: FramePlace, fileEnd: number): void {
+    const { segments, metadata, place } = this.#parts
+    for (const command of commands) if (command.isKept) command.addTo(segments.tailIndex, at)
+    place.now = this.#writer.place
+    segments.grow(place.now.position, fileEnd)
+    metadata.onCommit()
+  }
+
+  #onAcknowledged(changed: readonly LogletCell[]): void {
+    let frees = false
+    for (const cell of changed) {
+      frees ||= cell.trimPoint > 0 || cell.ended !== undefined
+      cell.notify()
+    }
+    if (frees) this.#dead.look()
+    this.#reserve.growSoon()
+    this.#reserve.prepareSoon()
+  }
+
+  #onFailed(error: LogError): void {
+    this.#refusal ??= error
+    this.#options.logger.error({ err: error }, 'The store has failed')
+    this.#parts.metadata.stop()
+    this.#dead.stop()
+    for (const cell of this.#parts.state.cells()) cell.end(error)
+  }
+
+  metrics(): Metrics {
+    const { metrics, queue, segments } = this.#parts
+    const { live } = segments
+    return metrics.snapshot({
+      queueBytes: queue.queuedBytes,
+      waitingBytes: queue.waitingBytes,
+      segments: live.length,
+      diskBytes: live.reduce((sum, { size }) => sum + size, this.#reserve.size),
+    })
+  }
+
+  /**
+   * Refuses new work, commits what was accepted, lets go of the lock. What is not in a group after
+   * `graceMs` is CLOSED; if an operation is stuck then, rejects with STORE_FAILED, and the lock
+   * stays until that operation returns. Idempotent.
+   */
+  shutdown(graceMs: number): Promise<void> {
+    this.#closing ??= this.#shutdown(graceMs)
+    return this.#closing
+  }
+
+  async #shutdown(graceMs: number): Promise<void> {
+    this.#refusal ??= closed()
+    this.#writer.hurry()
+    const { clock } = this.#environment
+    let timer: unknown
+    const isLate = new Promise<'late'>((resolve) => {
+      timer = clock.setTimer(() => resolve('late'), graceMs)
+    })
+    const landed = this.#land()
+    const outcome = await Promise.race([landed, isLate])
+    clock.clearTimer(timer)
+    if (outcome === 'late') throw this.#giveUp(landed)
+  }
+
+  /** Commits what was accepted, says that it was, and lets go of everything. */
+  async #land(): Promise<void> {
+    const { background, metadata, state, files, lock } = this.#parts
+    await this.#writer.whenIdle()
+    this.#dead.stop()
+    metadata.stop()
+    await background.idle()
+    if (this.failure === undefined) await this.#recordCleanClose()
+    for (const cell of state.cells()) cell.end(closed())
+    await this.#writer.close()
+    await this.#reserve.close()
+    await files.close()
+    await lock.release()
+  }
+
+  /** Without room for it, or with a disk that refuses it, the next open recovers instead. */
+  async #recordCleanClose(): Promise<void> {
+    try {
+      await this.#parts.metadata.write(true)
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, 'The clean close could not be recorded')
+    }
+  }
+
+  /** Something is stuck: everybody is told, and `landed` goes on when it returns. */
+  #giveUp(landed: Promise<void>): LogError {
+    const { queue, metadata, state } = this.#parts
+    for (const command of queue.drain()) command.fail(closed())
+    const error = storeFailed(new Error('an operation on the store has not returned'))
+    this.#writer.abandon(error)
+    metadata.stop()
+    this.#dead.stop()
+    for (const cell of state.cells()) cell.end(error)
+    landed.catch((cause: unknown) => {
+      this.#options.logger.error({ err: cause }, 'Closing the store failed')
+    })
+    return error
+  }
+}
+
+function batchTooLarge(maxBatchBytes: number): LogError {
+  return logError('BATCH_TOO_LARGE', `The batch takes more than maxBatchBytes (${maxBatchBytes})`)
+}
+
+function reentrant(): LogError {
+  return logError('ENCODE_FAILED', 'A payload must not append while it is being encoded')
+}

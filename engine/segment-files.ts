@@ -1,0 +1,110 @@
+/**
+ * Open descriptors for reading segments: few, shared, and closed once nobody uses them. A segment
+ * that was unlinked is forgotten at once; reads under way finish on the descriptor they have.
+ */
+import { segmentPath } from './file-names.ts'
+import type { FileSystem, StoreFile } from './file-system.ts'
+import { readGate } from './thread-gate.ts'
+
+/** Idle descriptors kept open. */
+const MAX_IDLE_FILES = 32
+
+interface OpenFile {
+  readonly opening: Promise<StoreFile>
+  users: number
+  isForgotten: boolean
+}
+
+export class SegmentFiles {
+  readonly #fileSystem: FileSystem
+  readonly #dir: string
+  /** In the order of their last use, oldest first. */
+  readonly #files = new Map<number, OpenFile>()
+  #users = 0
+  readonly #idleWaiters: (() => void)[] = []
+
+  constructor(fileSystem: FileSystem, dir: string) {
+    this.#fileSystem = fileSystem
+    this.#dir = dir
+  }
+
+  /** Reads bytes of a segment; resolves with how many there were. */
+  read(
+    segment: number,
+    target: Uint8Array,
+    at: number,
+    length: number,
+    position: number,
+  ): Promise<number> {
+    return this.use(segment, (file) => file.read(target, at, length, position))
+  }
+
+  /** Hands the segment's file to `task`, through the gate that leaves a thread for commits. */
+  async use<T>(segment: number, task: (file: StoreFile) => Promise<T>): Promise<T> {
+    const open = this.#open(segment)
+    open.users++
+    this.#users++
+    try {
+      return await readGate.run(async () => task(await open.opening))
+    } finally {
+      open.users--
+      await this.#settle(segment, open)
+      this.#users--
+      if (this.#users === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve()
+    }
+  }
+
+  #open(segment: number): OpenFile {
+    const known = this.#files.get(segment)
+    const open = known ?? {
+      opening: this.#fileSystem.open(segmentPath(this.#dir, segment), 'read'),
+      users: 0,
+      isForgotten: false,
+    }
+    this.#files.delete(segment)
+    this.#files.set(segment, open)
+    return open
+  }
+
+  async #settle(segment: number, open: OpenFile): Promise<void> {
+    const failed = await open.opening.then(
+      () => false,
+      () => true,
+    )
+    if (failed) {
+      if (this.#files.get(segment) === open) this.#files.delete(segment)
+      return
+    }
+    if (open.isForgotten) await this.#closeIdle(open)
+    else await this.#shrink()
+  }
+
+  async #closeIdle(open: OpenFile): Promise<void> {
+    if (open.users > 0) return
+    // A descriptor that was only read from has nothing to lose when its close fails.
+    await open.opening.then((file) => file.close()).catch(() => undefined)
+  }
+
+  async #shrink(): Promise<void> {
+    if (this.#files.size <= MAX_IDLE_FILES) return
+    for (const [segment, open] of this.#files) {
+      if (this.#files.size <= MAX_IDLE_FILES) return
+      if (open.users === 0) await this.forget(segment)
+    }
+  }
+
+  /** Closes the segment's descriptor, now or once the last read under way is done. */
+  async forget(segment: number): Promise<void> {
+    const open = this.#files.get(segment)
+    if (open === undefined) return
+    this.#files.delete(segment)
+    open.isForgotten = true
+    await this.#closeIdle(open)
+  }
+
+  /** Waits for the reads under way, and closes everything. */
+  async close(): Promise<void> {
+    if (this.#users > 0) await new Promise<void>((resolve) => this.#idleWaiters.push(resolve))
+    await Promise.all([...this.#files.keys()].map((segment) => this.forget(segment)))
+  }
+}
