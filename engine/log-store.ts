@@ -20,7 +20,6 @@ import {
   DeleteCommand,
   SealCommand,
   TrimCommand,
-  type AppendPart,
   type Command,
   type FramePlace,
   type OffsetListener,
@@ -36,29 +35,14 @@ import { NodeFileSystem } from './node-file-system.ts'
 import type { ResolvedStoreOptions } from './options.ts'
 import { Reserve, snapshotRoom } from './reserve.ts'
 import type { SegmentWriter } from './segment-writer.ts'
+import type { AppendTerms, PartInput, RecordInput, Store } from './store.ts'
 import { openStore, type OpenedStore, type StoreEnvironment } from './store-opening.ts'
 import { readLoglet, type ReadOutcome, type ReadRequest } from './store-reads.ts'
 import type { LogletCell } from './store-state.ts'
 
-/** How an append is to be taken. Durable when the listener hears of it. */
-export interface AppendTerms {
-  readonly expectedTail?: Offset | undefined
-  readonly whenFull?: 'wait' | 'reject' | undefined
-  readonly signal?: AbortSignal | undefined
-}
-
-/** A record to append: a payload, or an EncodedRecord made of one. */
-export interface RecordInput {
-  readonly payload: unknown
-  readonly keys: Keys | undefined
-}
-
-/** One record of an append over several loglets. */
-export interface PartInput extends RecordInput, AppendPart {}
-
 const REAL: StoreEnvironment = { fileSystem: new NodeFileSystem(), clock: systemClock }
 
-export class LogStore {
+export class LogStore implements Store {
   readonly recovery: RecoveryReport
   readonly #options: ResolvedStoreOptions
   readonly #environment: StoreEnvironment
@@ -162,12 +146,10 @@ export class LogStore {
     })
   }
 
-  /** Set once the store can't write any more; it must be opened again. */
   get failure(): LogError | undefined {
     return this.#writer.failure
   }
 
-  /** The logs that durably exist, in the order of their creation. */
   logs(): Iterable<LogFacts> {
     return this.#parts.state.facts.logs.values()
   }
@@ -176,12 +158,10 @@ export class LogStore {
     return this.#parts.state.log(logId)
   }
 
-  /** The running loglet of an id that a log's link names. */
   cell(loglet: number): LogletCell | undefined {
     return this.#parts.state.cell(loglet)
   }
 
-  /** Appends one record; the payload is captured before this returns. */
   append(
     cell: LogletCell,
     payload: unknown,
@@ -195,7 +175,6 @@ export class LogStore {
     })
   }
 
-  /** Appends all records at consecutive offsets, or none. */
   appendBatch(
     cell: LogletCell,
     records: readonly RecordInput[],
@@ -208,7 +187,6 @@ export class LogStore {
     })
   }
 
-  /** Appends all records, over any loglets, or none. */
   appendMany(
     parts: readonly PartInput[],
     terms: AppendTerms | undefined,
@@ -275,28 +253,23 @@ export class LogStore {
     return command.promise
   }
 
-  /** Trims up to `upTo`, inclusive. Resolves with the trim point, once it is durable. */
   trim(cell: LogletCell, upTo: Offset): Promise<Offset> {
     return this.#change(new TrimCommand(cell, upTo))
   }
 
-  /** Seals a loglet; the first reason wins. Durable when it resolves. */
   seal(cell: LogletCell, reason: string | undefined): Promise<void> {
     return this.#change(new SealCommand(cell, reason))
   }
 
-  /** Makes sure that logs exist; they share a group. Durable when it resolves. */
   async createLogs(logIds: readonly LogId[]): Promise<void> {
     const missing = logIds.filter((logId) => this.log(logId) === undefined)
     await Promise.all(missing.map((logId) => this.#change(new CreateCommand(logId))))
   }
 
-  /** Deletes a log: its records go, and its loglets end. Durable when it resolves. */
   deleteLog(logId: LogId): Promise<void> {
     return this.#change(new DeleteCommand(logId))
   }
 
-  /** Reads what is durable, without waiting for more. */
   read(cell: LogletCell, request: ReadRequest): Promise<ReadOutcome> {
     const { state, reader } = this.#parts
     return readLoglet(cell, state.facts, reader, request)
@@ -352,11 +325,6 @@ export class LogStore {
     })
   }
 
-  /**
-   * Refuses new work, commits what was accepted, lets go of the lock. What is not in a group after
-   * `graceMs` is CLOSED; if an operation is stuck then, rejects with STORE_FAILED, and the lock
-   * stays until that operation returns. Idempotent.
-   */
   shutdown(graceMs: number): Promise<void> {
     this.#closing ??= this.#shutdown(graceMs)
     return this.#closing

@@ -91,6 +91,11 @@ export class SegmentSet {
     return packed
   }
 
+  /** The tail's index is filled by somebody else. */
+  useTailIndex(index: GrowingIndex): void {
+    this.#tailIndex = index
+  }
+
   #keepPacked(segment: number, packed: PackedWords): void {
     const index = PackedIndex.over(packed)
     assert.ok(index, 'what was packed can be unpacked')

@@ -1,7 +1,7 @@
 /** A loglet in a durable store: the store's cell, seen through the loglet contract. */
 import type { Offset } from '../codec/offset.ts'
 import type { Keys } from '../codec/record.ts'
-import type { LogStore } from '../engine/log-store.ts'
+import type { Store } from '../engine/store.ts'
 import type { LogletCell } from '../engine/store-state.ts'
 import type {
   AppendListener,
@@ -16,9 +16,9 @@ import type {
 export class LocalLoglet implements Loglet {
   /** The store's own view of this loglet. */
   readonly cell: LogletCell
-  readonly #store: LogStore
+  readonly #store: Store
 
-  constructor(store: LogStore, cell: LogletCell) {
+  constructor(store: Store, cell: LogletCell) {
     this.#store = store
     this.cell = cell
   }

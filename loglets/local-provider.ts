@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import type { LogError, LogId } from '../codec/errors.ts'
 import type { LogFacts } from '../codec/log-state.ts'
 import { LogStore } from '../engine/log-store.ts'
+import { ReadOnlyStore } from '../engine/read-only-store.ts'
+import type { Store } from '../engine/store.ts'
 import type { Metrics, RecoveryReport } from '../engine/metrics.ts'
 import type { ResolvedStoreOptions } from '../engine/options.ts'
 import type { StoreEnvironment } from '../engine/store-opening.ts'
@@ -22,7 +24,7 @@ export class LocalProvider implements LogletProvider, ChainStore {
   readonly #environment: StoreEnvironment | undefined
   /** The links of a log as they were last made, for the registration they were made of. */
   readonly #chains = new WeakMap<LogFacts, readonly ChainLink[]>()
-  #store: LogStore | undefined
+  #store: Store | undefined
 
   /** `environment` stands in for the disk and the clock in tests. */
   constructor(options: ResolvedStoreOptions, environment?: StoreEnvironment) {
@@ -31,10 +33,11 @@ export class LocalProvider implements LogletProvider, ChainStore {
   }
 
   async start(): Promise<void> {
-    this.#store = await LogStore.open(this.#options, this.#environment)
+    const kind = this.#options.readOnly ? ReadOnlyStore : LogStore
+    this.#store = await kind.open(this.#options, this.#environment)
   }
 
-  get #open(): LogStore {
+  get #open(): Store {
     assert.ok(this.#store, 'started before it is used')
     return this.#store
   }
