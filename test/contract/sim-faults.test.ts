@@ -102,6 +102,15 @@ for (const [name, makeGround] of Object.entries(GROUNDS)) {
     await file.close()
   })
 
+  onGround('Injection.remove() takes back what was to follow a short write', async (ground) => {
+    const file = await ground.fileSystem.open(`${ground.directory}/file`, 'create')
+    const injection = ground.faults.failOperation(1, { short: true, code: 'ENOSPC' })
+    await file.write(new Uint8Array(1000), 0)
+    injection.remove()
+    assert.equal(await file.write(new Uint8Array(10), 0), 10)
+    await file.close()
+  })
+
   onGround('a fault after the effect reports an error for what was done', async (ground) => {
     const { fileSystem, directory, faults } = ground
     const file = await fileSystem.open(`${directory}/file`, 'create')

@@ -51,9 +51,11 @@ export interface Fault {
   readonly afterEffect?: boolean
 }
 
-/** A fault that waits for operations; `hits` counts those that it met. */
+/** A fault that waits for operations. */
 export interface Injection {
+  /** How many it met; what fails because of a short write before it is not counted. */
   readonly hits: number
+  /** No operation meets it any more. */
   remove(): void
 }
 
@@ -73,6 +75,8 @@ interface Rule {
   readonly fault: Fault
   readonly limit: number
   hits: number
+  /** What makes the next write fail, after a short one. */
+  followUps: Rule[]
 }
 
 const MAX_TRACE_ENTRIES = 100_000
@@ -92,14 +96,21 @@ export class FaultPlan {
 
   /** Fails the operations that match, the first one only unless `times` says more. */
   fail(match: Match, fault: Fault, times = 1): Injection {
-    const rule: Rule = { match, fault, limit: times, hits: 0 }
-    this.#rules.add(rule)
+    const rule = this.#addRule(match, fault, times)
     return {
       get hits() {
         return rule.hits
       },
-      remove: () => this.#rules.delete(rule),
+      remove: () => {
+        for (const each of [rule, ...rule.followUps]) this.#rules.delete(each)
+      },
     }
+  }
+
+  #addRule(match: Match, fault: Fault, limit: number): Rule {
+    const rule: Rule = { match, fault, limit, hits: 0, followUps: [] }
+    this.#rules.add(rule)
+    return rule
   }
 
   /** Fails the `k`-th operation from now on, counted from 1; if `sticky`, all later ones too. */
@@ -156,15 +167,17 @@ export class FaultPlan {
       if (rule.hits >= rule.limit || !rule.match(operation)) continue
       if (rule.fault.short === true && !isShortenable(operation)) continue
       rule.hits += 1
-      if (rule.fault.short === true) this.#failNextWrite(operation.path, rule.fault.code)
+      if (rule.fault.short === true) this.#failNextWrite(rule, operation.path)
       return rule.fault
     }
     return undefined
   }
 
-  #failNextWrite(path: string, code: string | undefined): void {
+  #failNextWrite(rule: Rule, path: string): void {
+    const { code } = rule.fault
     if (code === undefined) return
-    this.fail((operation) => WRITES.has(operation.kind) && operation.path === path, { code })
+    const match: Match = (operation) => WRITES.has(operation.kind) && operation.path === path
+    rule.followUps.push(this.#addRule(match, { code }, 1))
   }
 
   /** Called by the file system when an operation has ended. */
