@@ -18,7 +18,7 @@ import { SimFile } from './sim-file.ts'
 import type { SimHandles } from './sim-handles.ts'
 import type { SimInode } from './sim-inode.ts'
 import type { SimMedium } from './sim-medium.ts'
-import { SimCrash, type Owner, type SimScheduler, type Steps } from './sim-scheduler.ts'
+import { SimCrash, type Owner, type SimScheduler, type Steps, type Task } from './sim-scheduler.ts'
 import { oneStep } from './sim-steps.ts'
 import type { SimTree } from './sim-tree.ts'
 
@@ -133,19 +133,23 @@ export class SimFileSystem implements FileSystem {
     reject: (error: Error) => void,
   ): void {
     if (!this.#owner.isAlive) return
-    const { faults, scheduler } = this.#machine
-    const operation = faults.begin(call)
-    const task = { owner: this.#owner, operation, steps: steps(faults.faultFor(operation)) }
-    scheduler.add<T>({ ...task, resolve, reject })
+    this.#machine.scheduler.add<T>({ ...this.#begin(call, steps), resolve, reject })
   }
 
   /** Like `call`, and blocks until it is done. Throws SimCrash in a process that is dead. */
   callNow<T>(call: Call, steps: (fault: Fault | undefined) => Steps<T>): T {
     if (!this.#owner.isAlive) throw new SimCrash('The process is dead')
-    const { faults, scheduler } = this.#machine
+    const nobody = { resolve: () => undefined, reject: () => undefined }
+    return this.#machine.scheduler.runNow<T>({ ...this.#begin(call, steps), ...nobody })
+  }
+
+  #begin<T>(
+    call: Call,
+    steps: (fault: Fault | undefined) => Steps<T>,
+  ): Pick<Task<T>, 'owner' | 'operation' | 'steps'> {
+    const { faults } = this.#machine
     const operation = faults.begin(call)
-    const task = { owner: this.#owner, operation, steps: steps(faults.faultFor(operation)) }
-    return scheduler.runNow<T>({ ...task, resolve: () => undefined, reject: () => undefined })
+    return { owner: this.#owner, operation, steps: steps(faults.faultFor(operation)) }
   }
 
   #once<T>(call: Call, syscall: string, effect: () => T): Promise<T> {
