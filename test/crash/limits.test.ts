@@ -66,7 +66,8 @@ test('SegmentWriter.commit() stays below 1,024 buffers with the greatest reserve
   const isNext = ({ path }: { path: string }): boolean => path.endsWith('0000000002.segment')
   store.fileSystem.faults.fail(isNext, { code: 'EIO' }, Infinity)
   await store.store.createLogs(['log'])
-  await store.append('log', 'as no next segment can be made, the reserve is kept behind the tail')
+  // As no next segment can be made, zeros for the reserve are kept behind the tail.
+  await store.append('log', new Uint8Array(MIB))
   assert.ok(measured.bytes > reserveBytes, `${measured.bytes} bytes, the zeros among them`)
   assert.ok(measured.buffers < MAX_BUFFERS / 2, `${measured.buffers} buffers`)
 })
