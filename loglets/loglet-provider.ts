@@ -16,7 +16,10 @@ export interface ChainLink {
 /** One record of an `appendMany`. */
 export interface ManyRecord extends LogletRecord {
   readonly loglet: Loglet
-  /** Judged where this record would go: earlier records of the same call count. */
+  /**
+   * Judged where this record would go: earlier records of the same call count. The tail in a
+   * TAIL_MISMATCH is the loglet's without them, so that all below it can be read.
+   */
   readonly expectedTail?: Offset | undefined
 }
 
@@ -24,7 +27,8 @@ export interface ManyRecord extends LogletRecord {
 export interface ManyListener {
   /** Everything is durable; one offset per record, in the order of the records. */
   committed(offsets: Offset[]): void
-  failed(error: LogError): void
+  /** `at` is the index of the record that was refused, if one was: whose loglet a tail is of. */
+  failed(error: LogError, at: number | undefined): void
 }
 
 /** The registry: which logs exist, and of what links they are made. */

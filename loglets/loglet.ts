@@ -36,7 +36,10 @@ export interface LogletRecord {
 }
 
 export interface LogletAppendOptions {
-  /** Append only if this is the tail; TAIL_MISMATCH (with an offset in `tail`) otherwise. */
+  /**
+   * Append only if this is the tail; TAIL_MISMATCH (with an offset in `tail`) otherwise. May be 0,
+   * which no tail is.
+   */
   readonly expectedTail?: Offset | undefined
   /** What to do when the queue is full: wait in line, or fail with QUEUE_FULL. */
   readonly whenFull?: 'wait' | 'reject' | undefined
