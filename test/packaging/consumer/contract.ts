@@ -20,9 +20,6 @@ type Exchangeable<A extends B, B extends C, C = A> = A extends B ? true : false
 /** The same, and no member is looser or tighter either. */
 type Same<A extends B, B extends C, C = A> = Identical<A, B>
 
-/** What a class has besides its instances. Nobody calls these constructors. */
-type Statics<Class> = Omit<Class, 'prototype'>
-
 export const proof: readonly true[] = [
   true satisfies Same<agreed.LogId, shipped.LogId>,
   true satisfies Same<agreed.Lsn, shipped.Lsn>,
@@ -57,7 +54,8 @@ export const proof: readonly true[] = [
   true satisfies Same<agreed.Log, shipped.Log>,
   true satisfies Same<agreed.Log<Order>, shipped.Log<Order>>,
   true satisfies Same<agreed.Bifrost, shipped.Bifrost>,
-  true satisfies Same<Statics<typeof agreed.Bifrost>, Statics<typeof shipped.Bifrost>>,
+  true satisfies Exchangeable<typeof agreed.Bifrost, typeof shipped.Bifrost>,
+  true satisfies Same<typeof agreed.Bifrost.open, typeof shipped.Bifrost.open>,
   true satisfies Same<agreed.Finding, shipped.Finding>,
   true satisfies Same<typeof agreed.verify, typeof shipped.verify>,
   true satisfies Same<typeof agreed.repair, typeof shipped.repair>,
