@@ -117,7 +117,10 @@ export const FRAME_KIND = {
   deadSegments: 6,
   /** Records lost to damage. Offset: the last one's. Body: the first one's offset. */
   lossGap: 7,
-  /** Fills the hole of damaged groups. Body: [number, checksum] that the next group follows. */
+  /**
+   * Fills the hole of damaged groups, alone in its group. Offset: the number of the group that the
+   * next one follows. Loglet: that group's checksum. Body: nil, or zeros to fill the hole.
+   */
   filler: 8,
   /** Reserved: a record moved out of an old segment. */
   relocated: 9,

@@ -92,7 +92,7 @@ export function decodeFrame(
   position: number,
 ): Frame | undefined {
   const end = frameEnd(bytes, at, limit)
-  if (end === undefined) return undefined
+  if (end === undefined || !KINDS.has(readU32(bytes, at + FRAME_KIND_AT))) return undefined
   const bodyStart = at + FRAME_HEADER_BYTES
   const bodySum = bodyChecksum(bytes, bodyStart, end)
   const found = readU32(bytes, at + FRAME_CHECKSUM_AT)
@@ -113,9 +113,8 @@ export function frameEndAt(bytes: Uint8Array, at: number): number {
 }
 
 /** Reads a header that a checksum already vouched for. */
-export function frameFields(bytes: Uint8Array, at: number, end: number): Frame | undefined {
+function frameFields(bytes: Uint8Array, at: number, end: number): Frame | undefined {
   const kind = readU32(bytes, at + FRAME_KIND_AT)
-  if (!KINDS.has(kind)) return undefined
   if (readU32(bytes, at + FRAME_OFFSET_AT + 4) > 0x1f_ffff) return undefined
   return {
     kind: kind as FrameKind,

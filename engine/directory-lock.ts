@@ -3,11 +3,17 @@
  * unlinks it lets two openers lock two different files of one name). The kernel lets go when the
  * process ends, however it ends.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { join } from 'node:path'
 import { logError } from '../codec/errors.ts'
+import type { Clock } from './clock.ts'
 import { LOCK_FILE } from './file-names.ts'
 import type { FileSystem, StoreFile } from './file-system.ts'
+
+/** What locking needs from outside. */
+export interface LockEnvironment {
+  readonly fileSystem: FileSystem
+  readonly clock: Clock
+}
 
 const RETRY_MS = 20
 
@@ -28,14 +34,14 @@ export class DirectoryLock {
    * the end, or with LOCK_UNAVAILABLE if nobody can lock here.
    */
   static async take(
-    fileSystem: FileSystem,
+    { fileSystem, clock }: LockEnvironment,
     dir: string,
     timeoutMs: number,
   ): Promise<DirectoryLock> {
     const name = await fileSystem.realPath(dir)
     const file = await fileSystem.open(join(dir, LOCK_FILE), 'open-or-create')
     try {
-      await tryUntil(() => fileSystem.tryLock(file), timeoutMs, dir, name)
+      await tryUntil(() => fileSystem.tryLock(file), clock, timeoutMs, dir, name)
     } catch (error) {
       await file.close()
       throw error
@@ -53,6 +59,7 @@ export class DirectoryLock {
 
 async function tryUntil(
   tryLock: () => Promise<boolean>,
+  clock: Clock,
   timeoutMs: number,
   dir: string,
   name: string,
@@ -65,6 +72,6 @@ async function tryUntil(
         fields: { dir, sameProcess },
       })
     }
-    await sleep(Math.min(RETRY_MS, timeoutMs - waited))
+    await new Promise<void>((resolve) => clock.setTimer(resolve, RETRY_MS))
   }
 }

@@ -57,8 +57,11 @@ export interface StoreFile {
 }
 
 export interface FileSystem {
-  /** Makes a directory with mode 0700, and its parents; existing ones are fine. */
-  makeDirectory(path: string): Promise<void>
+  /**
+   * Makes one directory, with mode 0700; durable after `syncDirectory` of its parent. Resolves with
+   * false if it is there already; ENOENT if its parent is not.
+   */
+  makeDirectory(path: string): Promise<boolean>
   /** The names in a directory, in no order. */
   list(path: string): Promise<string[]>
   open(path: string, mode: OpenMode): Promise<StoreFile>

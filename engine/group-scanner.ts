@@ -6,8 +6,16 @@
  * checksum), and its frames are all there and check. No length is believed before its header
  * checked, and nothing is allocated for more than the file holds.
  */
-import { GROUP_ALIGNMENT, GROUP_HEADER_BYTES, GROUP_MAGIC } from '../codec/format.ts'
-import { alignUp, isZero, readU32 } from '../codec/bytes.ts'
+import {
+  FRAME_KIND,
+  FRAME_KIND_AT,
+  FRAME_LOGLET_AT,
+  FRAME_OFFSET_AT,
+  GROUP_ALIGNMENT,
+  GROUP_HEADER_BYTES,
+  GROUP_MAGIC,
+} from '../codec/format.ts'
+import { alignUp, isZero, readU32, readU64 } from '../codec/bytes.ts'
 import {
   comparePositions,
   decodeGroupHeader,
@@ -98,7 +106,7 @@ export class GroupScanner {
       if (group === undefined || !visit(group)) return
       this.position = group.end
       this.groupPosition = group.position
-      this.last = { number: group.header.number, checksum: group.header.checksum }
+      this.last = successionOf(group)
     }
   }
 
@@ -134,6 +142,17 @@ export class GroupScanner {
     if (header === undefined) return undefined
     if (!framesCheck(bytes, at, header, this.#seed, position)) return undefined
     return { position, end: position + GROUP_HEADER_BYTES + header.length, header, bytes, at }
+  }
+}
+
+/** What the next group follows: this one, or, behind a filler, the group that was lost there. */
+function successionOf({ header, bytes, at }: ScannedGroup): Predecessor {
+  const frame = at + GROUP_HEADER_BYTES
+  const isFiller = readU32(bytes, frame + FRAME_KIND_AT) === FRAME_KIND.filler
+  if (!isFiller) return { number: header.number, checksum: header.checksum }
+  return {
+    number: readU64(bytes, frame + FRAME_OFFSET_AT),
+    checksum: readU32(bytes, frame + FRAME_LOGLET_AT),
   }
 }
 

@@ -1,4 +1,5 @@
 /** Small things around the file-system seam: whole reads, whole writes, kinds of errors. */
+import { constants } from 'node:os'
 import type { FileSystem, StoreFile } from './file-system.ts'
 
 /** The code of a failed system call, such as 'ENOSPC'. */
@@ -7,11 +8,17 @@ export function errorCode(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined
 }
 
-const SPACE_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
+const { ENOSPC, EDQUOT, EFBIG } = constants.errno
 
-/** Whether a write failed because there was no room for it, so that what it did is known. */
+const SPACE_ERRORS: ReadonlySet<number> = new Set([ENOSPC, EDQUOT, EFBIG])
+
+/**
+ * Whether a write failed because there was no room for it, so that what it did is known. By the
+ * number, because Node has no name for EDQUOT.
+ */
 export function isSpaceError(error: unknown): boolean {
-  return SPACE_ERRORS.has(errorCode(error))
+  const number = (error as { errno?: unknown } | null | undefined)?.errno
+  return typeof number === 'number' && SPACE_ERRORS.has(Math.abs(number))
 }
 
 /** Whether a file or directory is not there. */

@@ -353,10 +353,17 @@ export class LogStore implements Store {
     await background.idle()
     if (this.failure === undefined) await this.#recordCleanClose()
     for (const cell of state.cells()) cell.end(closed())
-    await this.#writer.close()
-    await this.#reserve.close()
-    await files.close()
-    await lock.release()
+    await this.#letGo([this.#writer, this.#reserve, files])
+    await this.#letGo([{ close: () => lock.release() }])
+  }
+
+  /** What is durable stays so even if a descriptor's close fails; it is closed all the same. */
+  async #letGo(parts: readonly { close(): Promise<void> }[]): Promise<void> {
+    for (const part of parts) {
+      await part.close().catch((error: unknown) => {
+        this.#options.logger.warn({ err: error }, 'A file of the store did not close properly')
+      })
+    }
   }
 
   /** Without room for it, or with a disk that refuses it, the next open recovers instead. */

@@ -4,10 +4,11 @@
  */
 import fs from 'node:fs'
 import { realpath } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import type { FileSystem, OpenMode, StoreFile } from './file-system.ts'
 import { tryFlock } from './flock.ts'
+import { errorCode } from './io.ts'
+import { readGate } from './thread-gate.ts'
 
 const FILE_MODE = 0o600
 const DIRECTORY_MODE = 0o700
@@ -46,12 +47,15 @@ class NodeFile implements StoreFile {
   }
 
   read(target: Uint8Array, at: number, length: number, position: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      fs.read(this.descriptor, target, at, length, position, (error, count) => {
-        if (error === null) resolve(count)
-        else reject(error)
-      })
-    })
+    return readGate.run(
+      () =>
+        new Promise((resolve, reject) => {
+          fs.read(this.descriptor, target, at, length, position, (error, count) => {
+            if (error === null) resolve(count)
+            else reject(error)
+          })
+        }),
+    )
   }
 
   write(source: Uint8Array, position: number): Promise<number> {
@@ -110,14 +114,14 @@ class NodeFile implements StoreFile {
 }
 
 export class NodeFileSystem implements FileSystem {
-  async makeDirectory(path: string): Promise<void> {
-    const made = await fs.promises.mkdir(path, { recursive: true, mode: DIRECTORY_MODE })
-    if (made === undefined) return
-    // A new directory is found after a crash only if its parent's entry for it is durable.
-    const first = dirname(resolve(made))
-    for (let at = dirname(resolve(path)); ; at = dirname(at)) {
-      await this.syncDirectory(at)
-      if (at === first || at === dirname(at)) return
+  async makeDirectory(path: string): Promise<boolean> {
+    try {
+      await fs.promises.mkdir(path, { mode: DIRECTORY_MODE })
+      return true
+    } catch (error) {
+      const isThere = errorCode(error) === 'EEXIST' && (await stat(path)).isDirectory()
+      if (isThere) return false
+      throw error
     }
   }
 

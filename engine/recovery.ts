@@ -414,10 +414,11 @@ class Judge {
       throw corrupt('R6', segmentFile(1), 0, [], 'the metadata is damaged and no segment is there')
     }
     if (first.segment === 1 && this.#trailing.length === 1) {
-      const isZero = await withFile(this.#fileSystem, this.#path(1), 'read', async (file) => {
-        return (await examineRest(file, 0, 0, first.size)).isZero
-      })
-      if (isZero) return
+      const rest = await withFile(this.#fileSystem, this.#path(1), 'read', (file) =>
+        examineRest(file, 0, 0, first.size),
+      )
+      this.#trailingRests.push(rest)
+      if (rest.isZero) return
     }
     const what = 'the metadata is gone, and no segment has a whole group'
     throw corrupt('R7', segmentFile(first.segment), 0, [], what)

@@ -4,7 +4,6 @@
  */
 import { segmentPath } from './file-names.ts'
 import type { FileSystem, StoreFile } from './file-system.ts'
-import { readGate } from './thread-gate.ts'
 
 /** Idle descriptors kept open. */
 const MAX_IDLE_FILES = 32
@@ -39,13 +38,13 @@ export class SegmentFiles {
     return this.use(segment, (file) => file.read(target, at, length, position))
   }
 
-  /** Hands the segment's file to `task`, through the gate that leaves a thread for commits. */
+  /** Hands the segment's file to `task`. */
   async use<T>(segment: number, task: (file: StoreFile) => Promise<T>): Promise<T> {
     const open = this.#open(segment)
     open.users++
     this.#users++
     try {
-      return await readGate.run(async () => task(await open.opening))
+      return await task(await open.opening)
     } finally {
       open.users--
       await this.#settle(segment, open)

@@ -14,6 +14,7 @@ import { openFailed } from './errors.ts'
 import { segmentPath } from './file-names.ts'
 import type { FileSystem } from './file-system.ts'
 import { isSpaceError } from './io.ts'
+import { makeDurableDirectory } from './make-directory.ts'
 import { MetadataFile } from './metadata-file.ts'
 import { MetadataKeeper } from './metadata-keeper.ts'
 import type { RecoveryReport } from './metrics.ts'
@@ -32,6 +33,12 @@ import { StoreState } from './store-state.ts'
 export interface StoreEnvironment {
   readonly fileSystem: FileSystem
   readonly clock: Clock
+  /** Makes the id of a new store; random by default. */
+  readonly makeStoreId?: (() => Uint8Array) | undefined
+}
+
+function randomStoreId(): Uint8Array {
+  return randomFillSync(new Uint8Array(STORE_ID_BYTES))
 }
 
 /** The parts of an open store, before its writer runs. */
@@ -62,11 +69,12 @@ export async function openStore(
   const { dir, lockTimeoutMs } = options
   let lock: DirectoryLock | undefined
   try {
-    await fileSystem.makeDirectory(dir)
-    lock = await DirectoryLock.take(fileSystem, dir, lockTimeoutMs)
+    await makeDurableDirectory(fileSystem, dir)
+    lock = await DirectoryLock.take(environment, dir, lockTimeoutMs)
     return await openLocked(options, environment, lock)
   } catch (error) {
-    await lock?.release()
+    // What went wrong first is what matters; the lock goes with its descriptor in any case.
+    await lock?.release().catch(() => undefined)
     throw openFailed(error, error instanceof LogError)
   }
 }
@@ -81,7 +89,8 @@ async function openLocked(
   const startedAt = clock.now()
   const judgement = await judgeStore(fileSystem, dir)
   await settleStore(fileSystem, dir, judgement)
-  const storeId = judgement.storeId ?? randomFillSync(new Uint8Array(STORE_ID_BYTES))
+  const makeStoreId = environment.makeStoreId ?? randomStoreId
+  const storeId = judgement.storeId ?? makeStoreId()
   const state = new StoreState(judgement.facts, judgement.nextLogletId)
   const background = new Background(logger)
   const place = { now: judgement.tail?.place ?? ORIGIN }
@@ -125,6 +134,8 @@ async function clearCleanMark(metadata: MetadataKeeper, judgement: Judgement): P
     await metadata.write()
   } catch (error) {
     if (!isSpaceError(error)) throw error
+    // A new store is one only by its metadata: without it, what follows would look like damage.
+    if (judgement.tail === undefined) throw error
     if (judgement.metadata?.clean !== true) return
     await metadata.remove()
     await metadata.write().catch(() => undefined)

@@ -340,12 +340,20 @@ const DIRECTORIES: Record<string, Case> = {
     await assert.rejects(fileSystem.list(`${directory}/file`), { code: 'ENOTDIR' })
   },
 
-  async 'makeDirectory() makes parents too, and leaves existing ones alone'(fileSystem, directory) {
-    await fileSystem.makeDirectory(`${directory}/a/b/c`)
-    await put(fileSystem, `${directory}/a/b/c/file`, bytes(10))
-    await fileSystem.makeDirectory(`${directory}/a/b/c`)
-    await fileSystem.makeDirectory(`${directory}/a/b`)
-    assert.deepEqual(await contentAt(fileSystem, `${directory}/a/b/c/file`), bytes(10))
+  async 'makeDirectory() makes one directory, and leaves one that is there alone'(
+    fileSystem,
+    directory,
+  ) {
+    assert.equal(await fileSystem.makeDirectory(`${directory}/a`), true)
+    assert.equal(await fileSystem.makeDirectory(`${directory}/a/b`), true)
+    await put(fileSystem, `${directory}/a/b/file`, bytes(10))
+    assert.equal(await fileSystem.makeDirectory(`${directory}/a/b`), false)
+    assert.equal(await fileSystem.makeDirectory(`${directory}/a`), false)
+    assert.deepEqual(await contentAt(fileSystem, `${directory}/a/b/file`), bytes(10))
+  },
+
+  async 'makeDirectory() rejects if its parent is not there'(fileSystem, directory) {
+    await assert.rejects(fileSystem.makeDirectory(`${directory}/a/b`), { code: 'ENOENT' })
   },
 
   async 'makeDirectory() rejects where a file is in its way'(fileSystem, directory) {

@@ -22,6 +22,7 @@ runFileSystemContract('FaultFileSystem without faults:', async (t) => ({
 test('NodeFileSystem: files are for their owner only', async (t) => {
   const fileSystem = new NodeFileSystem()
   const directory = await temporaryDirectory(t)
+  await fileSystem.makeDirectory(`${directory}/a`)
   await fileSystem.makeDirectory(`${directory}/a/b`)
   const file = await fileSystem.open(`${directory}/a/b/file`, 'create')
   await file.close()

@@ -34,7 +34,7 @@ export class FaultFileSystem implements FileSystem {
     this.#delays.push({ match, ms })
   }
 
-  makeDirectory(path: string): Promise<void> {
+  makeDirectory(path: string): Promise<boolean> {
     return this.call({ kind: 'makeDirectory', path }, () => this.#inner.makeDirectory(path))
   }
 

@@ -201,7 +201,12 @@ export class SimDisk {
   /** Makes a directory and those above it, durably. */
   makeDirectory(path: string): void {
     const { tree, medium } = this.#machine
-    for (const directory of tree.makeDirectories(path)) tree.sync(directory, medium.now)
+    for (let end = path.indexOf('/', 1); ; end = path.indexOf('/', end + 1)) {
+      const at = end === -1 ? path : path.slice(0, end)
+      if (at !== '') tree.makeDirectory(at)
+      tree.sync(tree.directory('fsync', at.slice(0, at.lastIndexOf('/'))), medium.now)
+      if (end === -1) return
+    }
   }
 
   /** Makes all that was written durable, as `sync` of a shell does. */

@@ -43,14 +43,10 @@ export class SimFileSystem implements FileSystem {
   }
 
   /** As the one on real files: directories that it makes are durable, those that exist may not be. */
-  makeDirectory(path: string): Promise<void> {
-    const { tree, medium } = this.#machine
-    return this.call({ kind: 'makeDirectory', path }, function* (fault) {
-      throwIfFailing(fault, 'mkdir', path)
-      const changed = tree.makeDirectories(path)
-      yield
-      for (const directory of changed) tree.sync(directory, medium.now)
-    })
+  makeDirectory(path: string): Promise<boolean> {
+    return this.#once({ kind: 'makeDirectory', path }, 'mkdir', () =>
+      this.#machine.tree.makeDirectory(path),
+    )
   }
 
   list(path: string): Promise<string[]> {

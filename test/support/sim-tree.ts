@@ -77,24 +77,14 @@ export class SimTree {
     return inode
   }
 
-  /** Makes the missing ones of a path's directories; returns those that have a new entry. */
-  makeDirectories(path: string): SimDirectory[] {
-    const changed: SimDirectory[] = []
-    const names = namesOf(path)
-    let directory = this.#root
-    for (const [index, name] of names.entries()) {
-      let next = directory.entries.get(name)
-      if (next instanceof SimInode) {
-        throw fsError(index === names.length - 1 ? 'EEXIST' : 'ENOTDIR', 'mkdir', path)
-      }
-      if (next === undefined) {
-        next = new SimDirectory()
-        this.#change([{ directory, name, node: next }])
-        changed.push(directory)
-      }
-      directory = next
-    }
-    return changed
+  /** Makes one directory; returns false if it is there already. */
+  makeDirectory(path: string): boolean {
+    const { directory, name } = this.#slot('mkdir', path)
+    const known = directory.entries.get(name)
+    if (known instanceof SimInode) throw fsError('EEXIST', 'mkdir', path)
+    if (known !== undefined) return false
+    this.#change([{ directory, name, node: new SimDirectory() }])
+    return true
   }
 
   /** Returns the file that lost its name, if there was one under the new name. */

@@ -1,0 +1,136 @@
+/**
+ * Offline tools on a store's directory. `verify` reads every frame and changes nothing; it takes
+ * no lock and runs beside a live writer, because what looks like damage is believed only if it is
+ * still there after looking again.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { LogError, type LogRange } from '../codec/errors.ts'
+import type { Damage } from './audit.ts'
+import { openFailed } from './errors.ts'
+import { METADATA_FILE, segmentFile } from './file-names.ts'
+import type { FileSystem } from './file-system.ts'
+import { isMissing } from './io.ts'
+import type { RecoveryFinding, RecoveryLabel } from './metrics.ts'
+import { NodeFileSystem } from './node-file-system.ts'
+import { abortable, auditStore, type StoreAudit } from './store-audit.ts'
+
+/** Something that was found, and the records it puts at stake. */
+export interface Finding extends RecoveryFinding {
+  readonly logs: readonly LogRange[]
+}
+
+export interface VerifyOptions {
+  readonly signal?: AbortSignal | undefined
+  /** Called with bytes: how many were read, of how many. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined
+}
+
+export interface VerifyReport {
+  /** Whether nothing is damaged. A torn tail, which the next open cuts, is no damage. */
+  readonly ok: boolean
+  readonly groups: number
+  readonly frames: number
+  readonly bytes: number
+  readonly findings: readonly Finding[]
+}
+
+const LOOK_AGAIN_MS = 200
+const LOOKS = 10
+const HARMLESS: ReadonlySet<RecoveryLabel> = new Set(['R1', 'R2', 'R3', 'R5', 'R9'])
+
+/**
+ * Reads every frame of the store in `dir`. Changes nothing, also beside a live writer. Rejects with
+ * OPEN_FAILED if there is no store, UNSUPPORTED_VERSION, or ABORTED.
+ *
+ * @example
+ * ```ts
+ * const { ok, findings } = await verify('./data')
+ * if (!ok) for (const { label, file, position, message } of findings) console.log(label, file, position, message)
+ * ```
+ */
+export async function verify(dir: string, options: VerifyOptions = {}): Promise<VerifyReport> {
+  return verifyOn(new NodeFileSystem(), dir, options)
+}
+
+/** `verify` on a given file system. */
+export async function verifyOn(
+  fileSystem: FileSystem,
+  dir: string,
+  options: VerifyOptions = {},
+): Promise<VerifyReport> {
+  const { signal } = options
+  try {
+    return await abortable(signal, () => verifyTwice(fileSystem, dir, options))
+  } catch (error) {
+    throw openFailed(error, error instanceof LogError)
+  }
+}
+
+/** A writer at work looks like damage for a moment: only what stays is reported. */
+async function verifyTwice(
+  fileSystem: FileSystem,
+  dir: string,
+  options: VerifyOptions,
+): Promise<VerifyReport> {
+  let report = await look(fileSystem, dir, options)
+  for (let looks = 1; looks < LOOKS && report.findings.length > 0; looks++) {
+    await sleep(LOOK_AGAIN_MS, undefined, { signal: options.signal })
+    const again = await look(fileSystem, dir, { signal: options.signal })
+    const findings = again.findings.filter((finding) => isAmong(report.findings, finding))
+    const isSettled = findings.length === again.findings.length
+    report = { ...again, findings, ok: isOk(findings) }
+    if (isSettled) break
+  }
+  return report
+}
+
+function isAmong(findings: readonly Finding[], { label, file, position }: Finding): boolean {
+  return findings.some(
+    (known) => known.label === label && known.file === file && known.position === position,
+  )
+}
+
+async function look(
+  fileSystem: FileSystem,
+  dir: string,
+  options: VerifyOptions,
+): Promise<VerifyReport> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return reportOf(await auditStore(fileSystem, dir, options))
+    } catch (error) {
+      // A segment was unlinked between being listed and being read.
+      if (!isMissing(error) || tries === LOOKS) throw error
+    }
+  }
+}
+
+function reportOf(audit: StoreAudit): VerifyReport {
+  if (audit.storeId === undefined) throw new Error('There is no store')
+  const { ledger, firstSegment, metadataProblem } = audit
+  const findings = ledger.damages
+    .filter(({ segment }) => segment >= firstSegment)
+    .map((damage) => findingOf(damage, ledger.logsOf(damage)))
+  if (metadataProblem !== undefined) {
+    findings.push({
+      label: 'R7',
+      file: METADATA_FILE,
+      position: 0,
+      message: metadataProblem,
+      logs: [],
+    })
+  }
+  const { groups, frames, bytes } = ledger
+  return { ok: isOk(findings), groups, frames, bytes, findings }
+}
+
+function findingOf(
+  { label, segment, position, message }: Damage,
+  logs: readonly LogRange[],
+): Finding {
+  return { label, file: segmentFile(segment), position, message, logs }
+}
+
+function isOk(findings: readonly Finding[]): boolean {
+  return findings.every(({ label }) => HARMLESS.has(label))
+}
