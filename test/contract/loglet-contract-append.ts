@@ -58,7 +58,7 @@ export function appendContract(open: OpenProvider): void {
     ])
     assert.deepEqual([first, second, third], [4, 5, 6])
     assert.equal(loglet.state.tail, 8)
-    assert.deepEqual(await payloadsFrom(loglet, 1), [...'abcdefg'])
+    assert.deepEqual(await payloadsFrom(loglet, 1), 'abcdefg'.split(''))
   })
 
   test('appendBatch() of no records is EMPTY_BATCH and leaves the tail', async (t) => {
