@@ -97,7 +97,9 @@ test('SegmentWriter.commit() writes a group that is too large for one call in pa
   await store.whenQuiet()
   const before = store.fileSystem.faults.trace.length
   await store.append('log', new Uint8Array(size).fill(7))
-  const commits = store.fileSystem.faults.trace.slice(before).filter(({ kind }) => kind === 'commit')
+  const commits = store.fileSystem.faults.trace
+    .slice(before)
+    .filter(({ kind }) => kind === 'commit')
   assert.ok(commits.length > 1, 'in parts')
   assert.ok(commits.every(({ length = 0 }) => length <= 256 * MIB))
   await store.close()
