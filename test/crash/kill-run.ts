@@ -1,0 +1,157 @@
+/** Kills a child over and over on one store, and holds what it left against the model. */
+import assert from 'node:assert/strict'
+import { spawn, type ChildProcess } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import type { RecoveryReport } from '../../index.ts'
+import { wholeLines } from '../../perf/main-job/whole-lines.ts'
+import { asModel, type DumpedLog } from './kill-dump.ts'
+import { ModelStore } from './kill-model.ts'
+import type { KillOp, KillResult } from './kill-ops.ts'
+
+/** When the child is killed: some time after it was started, or after it has opened the store. */
+export interface KillMoment {
+  readonly after: 'start' | 'state'
+  readonly ms: number
+}
+
+interface Found {
+  readonly recovery: RecoveryReport
+  readonly logs: readonly DumpedLog[]
+}
+
+const CHILD = fileURLToPath(new URL('./kill-child.js', import.meta.url))
+/** Operations of different children never share a number. */
+const OPS_PER_CHILD = 1_000_000
+
+export class KillRun {
+  readonly counts: Map<string, number> = new Map<string, number>()
+  readonly #dir: string
+  #model = new ModelStore()
+  /** What was called since the store was last seen, in the order of the calls. */
+  #called: KillOp[] = []
+  #results = new Map<number, KillResult>()
+  #children = 0
+
+  constructor(dir: string) {
+    this.#dir = dir
+  }
+
+  /** Runs a child that loads the store until it is killed. */
+  async load(moment: KillMoment, seed: number): Promise<void> {
+    const child = this.#spawn('load', seed)
+    const kill = (): void => void setTimeout(() => child.kill('SIGKILL'), moment.ms)
+    if (moment.after === 'start') kill()
+    await this.#follow(child, () => {
+      if (moment.after === 'state') kill()
+    })
+    this.#count(moment.after === 'state' ? 'kills under load' : 'kills while opening')
+  }
+
+  /** Runs a child that opens the store and dies without closing it. */
+  async open(): Promise<void> {
+    await this.#follow(this.#spawn('open', 0), () => undefined)
+    this.#count('deaths after recovery')
+  }
+
+  #spawn(mode: 'load' | 'open', seed: number): ChildProcess {
+    this.#children++
+    const firstOp = this.#children * OPS_PER_CHILD
+    const args = ['--enable-source-maps', CHILD, this.#dir, mode, String(firstOp), String(seed)]
+    return spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit', 'pipe'] })
+  }
+
+  async #follow(child: ChildProcess, onState: () => void): Promise<void> {
+    const ended = new Promise<NodeJS.Signals | null>((resolve, reject) => {
+      child.once('error', reject)
+      child.once('exit', (_code, signal) => resolve(signal))
+    })
+    for await (const line of wholeLines(child.stdio[3] as Readable)) {
+      const [word, rest] = cut(line)
+      if (word === 'call') this.#called.push(JSON.parse(rest) as KillOp)
+      else if (word === 'done') this.#take(rest)
+      else {
+        this.settle(JSON.parse(rest) as Found)
+        onState()
+      }
+    }
+    assert.equal(await ended, 'SIGKILL', 'the child ended by itself; its message is above')
+  }
+
+  #take(rest: string): void {
+    const [n, json] = cut(rest)
+    this.#results.set(Number(n), JSON.parse(json) as KillResult)
+    this.#count(isSuccess(this.#results.get(Number(n))) ? 'acknowledged' : 'refused')
+  }
+
+  /**
+   * The store was opened: it must be the model after a prefix of what was called, and everything
+   * that was acknowledged must be in that prefix.
+   */
+  settle({ recovery, logs }: Found): void {
+    assert.equal(recovery.metadataRebuilt, false, 'a killed process leaves sound metadata')
+    for (const { label } of recovery.findings) this.#count(`${label} found`)
+    const found = asModel(logs)
+    const model = this.#model
+    const called = this.#called
+    const acknowledged = called.findLastIndex(({ n }) => isSuccess(this.#results.get(n)))
+    let done = 0
+    while (done <= acknowledged || model.summary() !== found.summary()) {
+      const op = called[done++]
+      if (op === undefined) this.#fail(found, acknowledged)
+      this.#apply(op)
+    }
+    for (const [name, log] of model.logs) {
+      assert.deepEqual(found.logs.get(name)?.records, log.records, `the records of ${name}`)
+    }
+    this.#count('called', called.length)
+    this.#count('there without an acknowledgement', done - 1 - acknowledged)
+    this.#called = []
+    this.#results.clear()
+  }
+
+  #apply(op: KillOp): void {
+    const expected = this.#model.apply(op)
+    const result = this.#results.get(op.n)
+    if (result !== undefined) assert.deepEqual(result, expected, `outcome of ${JSON.stringify(op)}`)
+    this.#count(`${op.kind} kept`)
+  }
+
+  #fail(found: ModelStore, acknowledged: number): never {
+    const near = this.#called.slice(Math.max(0, acknowledged - 3), acknowledged + 4)
+    assert.fail(
+      `The store is not the model after any prefix of the calls that holds all acknowledgements.
+Found:\n${found.summary()}\nThe model after all calls:\n${this.#model.summary()}
+Calls around the last acknowledged one:\n${near.map((op) => JSON.stringify(op)).join('\n')}`,
+    )
+  }
+
+  #count(what: string, by = 1): void {
+    this.counts.set(what, (this.counts.get(what) ?? 0) + by)
+  }
+
+  /** The bytes of each segment file, without the zeros behind them. */
+  segments(): Map<string, Buffer> {
+    const names = readdirSync(this.#dir).filter((name) => name.endsWith('.segment'))
+    return new Map(names.map((name) => [name, withoutZeros(readFileSync(join(this.#dir, name)))]))
+  }
+}
+
+function withoutZeros(bytes: Buffer): Buffer {
+  let end = bytes.length
+  while (end > 0 && bytes[end - 1] === 0) end--
+  return bytes.subarray(0, end)
+}
+
+function isSuccess(result: KillResult | undefined): boolean {
+  if (result === undefined) return false
+  return !(typeof result === 'object' && result !== null && 'code' in result)
+}
+
+/** The first word, and the rest. */
+function cut(line: string): [string, string] {
+  const at = line.indexOf(' ')
+  return [line.slice(0, at), line.slice(at + 1)]
+}
