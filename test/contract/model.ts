@@ -29,15 +29,12 @@ interface ModelLog {
   readonly records: ModelRecord[]
   trimPoint: number
   seal: { readonly reason: string | undefined } | undefined
-  isDeleted: boolean
 }
 
 interface ModelReader {
   readonly log: ModelLog
   next: number
-  /** Set when the store that it reads is closed. */
-  isClosed: boolean
-  /** What every later call gives, once it is over. */
+  /** What every later call gives, once it is over: the first reason wins. */
   final: Expected | undefined
 }
 
@@ -226,19 +223,21 @@ class Create extends LogCommand {
   async run({ logs }: Model, { store }: Real): Promise<void> {
     await store.bifrost.createLog(this.logId)
     if (!logs.has(this.logId)) {
-      logs.set(this.logId, { records: [], trimPoint: 0, seal: undefined, isDeleted: false })
+      logs.set(this.logId, { records: [], trimPoint: 0, seal: undefined })
     }
     assert.deepEqual(store.bifrost.logIds(), [...logs.keys()])
   }
 }
 
 class Delete extends LogCommand {
-  async run({ logs }: Model, { store }: Real): Promise<void> {
+  async run({ logs, readers }: Model, { store }: Real): Promise<void> {
     const log = logs.get(this.logId)
     const found = await outcome(store.bifrost.deleteLog(this.logId))
     assert.deepEqual(found, log ? { value: undefined } : { code: 'UNKNOWN_LOG' })
     if (log === undefined) return
-    log.isDeleted = true
+    for (const reader of readers) {
+      if (reader.log === log) reader.final ??= { code: 'UNKNOWN_LOG' }
+    }
     logs.delete(this.logId)
     assert.deepEqual(store.bifrost.logIds(), [...logs.keys()])
   }
@@ -336,7 +335,7 @@ class OpenReader extends LogCommand {
   async run({ logs, readers }: Model, real: Real): Promise<void> {
     const log = logs.get(this.logId)
     if (log === undefined || readers.length >= 8) return
-    readers.push({ log, next: this.number + 1, isClosed: false, final: undefined })
+    readers.push({ log, next: this.number + 1, final: undefined })
     real.readers.push(real.store.bifrost.createReader(this.logId, { from: this.number + 1 }))
   }
 }
@@ -348,15 +347,13 @@ class StepReader extends LogCommand {
     const at = this.number % readers.length
     const expected = readers[at] as ModelReader
     const found = await outcome((real.readers[at] as LogReader<LogRecord>).readNextOpt())
-    expected.final ??= finalOutcome(expected)
+    expected.final ??= sealedOutcome(expected)
     if (expected.final === undefined) checkStep(expected, found)
     else assert.deepEqual(found, expected.final)
   }
 }
 
-function finalOutcome({ log, next, isClosed }: ModelReader): Expected | undefined {
-  if (isClosed) return { code: 'CLOSED' }
-  if (log.isDeleted) return { code: 'UNKNOWN_LOG' }
+function sealedOutcome({ log, next }: ModelReader): Expected | undefined {
   if (log.seal === undefined || next < tailOf(log)) return undefined
   return next === tailOf(log) ? { value: undefined } : { code: 'INVALID_LSN' }
 }
@@ -384,7 +381,7 @@ class Reopen extends LogCommand {
   async run({ logs, readers }: Model, { store }: Real): Promise<void> {
     if (store.reopen === undefined) return
     await store.reopen()
-    for (const reader of readers) reader.isClosed = true
+    for (const reader of readers) reader.final ??= { code: 'CLOSED' }
     assert.deepEqual(store.bifrost.logIds(), [...logs.keys()])
   }
 }
