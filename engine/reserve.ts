@@ -113,11 +113,13 @@ export class Reserve {
 
   async #prepare(): Promise<PreparedSegment> {
     try {
-      this.#prepared ??= await this.#make(this.#segment)
-      if (!this.#options.metadata.isNamed(this.#segment)) {
-        await this.#options.metadata.name(this.#segment)
+      for (;;) {
+        const segment = this.#segment
+        const prepared = (this.#prepared ??= await this.#make(segment))
+        if (!this.#options.metadata.isNamed(segment)) await this.#options.metadata.name(segment)
+        // While it was being named it may have been rolled to, or taken back to grow.
+        if (this.#prepared === prepared) return prepared
       }
-      return this.#prepared
     } catch (error) {
       this.#failedAt = this.#options.clock.now()
       throw error
