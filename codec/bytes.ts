@@ -56,6 +56,7 @@ const WORD = 4
 export function isZero(bytes: Uint8Array, start: number, end: number): boolean {
   let at = start
   for (; at < end && (bytes.byteOffset + at) % WORD !== 0; at++) if (bytes[at] !== 0) return false
+  if (at >= end) return true
   const words = Math.floor((end - at) / WORD)
   const wide = new Int32Array(bytes.buffer, bytes.byteOffset + at, words)
   for (let i = 0; i < words; i++) if (wide[i] !== 0) return false

@@ -65,8 +65,8 @@ export const MAX_SNAPSHOT_BYTES: number = 256 * 1024 * 1024
 
 // The header of a group.
 //
-//     0   magic, u32
-//     4   checksum of bytes 8 to 47, u32, seeded; the next header repeats it
+//     0   magic, u32; another for a group that a repair made
+//     4   checksum of the frames with their padding, u32, seeded
 //     8   group number, u64, one more than the previous group's, across segments
 //     16  length of the frames with their padding, u32, a multiple of 8
 //     20  frame count, u32, at least 1
@@ -74,10 +74,12 @@ export const MAX_SNAPSHOT_BYTES: number = 256 * 1024 * 1024
 //     28  generation of the metadata file known durable then, u32
 //     32  position of that durable mark, u64
 //     40  checksum in the previous group's header, u32
-//     44  checksum of the frames with their padding, u32, seeded
+//     44  checksum of bytes 0 to 43, u32, seeded; the next header repeats it
 export const GROUP_ALIGNMENT = 8
 export const GROUP_MAGIC = 0x50475242
-export const GROUP_CHECKSUM_AT = 4
+/** The magic of a group that a repair made: it has fillers, which say what the next one follows. */
+export const PATCHED_GROUP_MAGIC = 0x58475242
+export const GROUP_FRAMES_CHECKSUM_AT = 4
 export const GROUP_NUMBER_AT = 8
 export const GROUP_LENGTH_AT = 16
 export const GROUP_FRAMES_AT = 20
@@ -85,7 +87,7 @@ export const GROUP_DURABLE_SEGMENT_AT = 24
 export const GROUP_GENERATION_AT = 28
 export const GROUP_DURABLE_POSITION_AT = 32
 export const GROUP_PREVIOUS_AT = 40
-export const GROUP_FRAMES_CHECKSUM_AT = 44
+export const GROUP_CHECKSUM_AT = 44
 export const GROUP_HEADER_BYTES = 48
 
 // The header of a frame.

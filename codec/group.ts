@@ -17,6 +17,7 @@ import {
   GROUP_MAGIC,
   GROUP_NUMBER_AT,
   GROUP_PREVIOUS_AT,
+  PATCHED_GROUP_MAGIC,
 } from './format.ts'
 
 /** A place in the stream of segments. */
@@ -43,10 +44,12 @@ export interface GroupHeader {
   readonly previous: number
   readonly framesChecksum: number
   readonly checksum: number
+  /** Whether a repair made the group: fillers in it say what the next one follows. */
+  readonly isPatched: boolean
 }
 
 /** What the caller of `writeGroupHeader` knows; lengths and checksums are worked out. */
-export type GroupFields = Omit<GroupHeader, 'length' | 'framesChecksum' | 'checksum'>
+export type GroupFields = Omit<GroupHeader, 'length' | 'framesChecksum' | 'checksum' | 'isPatched'>
 
 /** Where a group whose frames end at `framesEnd` ends itself, with padding. */
 export function groupEnd(framesEnd: number): number {
@@ -65,12 +68,13 @@ export function writeGroupHeader(
   fields: GroupFields,
   segmentSeed: number,
   position: number,
+  magic: number = GROUP_MAGIC,
 ): number {
   const framesAt = at + GROUP_HEADER_BYTES
   const end = at + groupEnd(framesEnd - at)
   target.fill(0, framesEnd, end)
   const seed = seedAt(segmentSeed, position)
-  writeU32(target, at, GROUP_MAGIC)
+  writeU32(target, at, magic)
   writeU64(target, at + GROUP_NUMBER_AT, fields.number)
   writeU32(target, at + GROUP_LENGTH_AT, end - framesAt)
   writeU32(target, at + GROUP_FRAMES_AT, fields.frames)
@@ -85,7 +89,13 @@ export function writeGroupHeader(
 }
 
 function headerChecksum(bytes: Uint8Array, at: number, seed: number): number {
-  return checksum(bytes, at + GROUP_NUMBER_AT, at + GROUP_HEADER_BYTES, seed)
+  return checksum(bytes, at, at + GROUP_CHECKSUM_AT, seed)
+}
+
+/** Whether the header of a group may be at a place: its magic is there. */
+export function hasGroupMagic(bytes: Uint8Array, at: number): boolean {
+  const magic = readU32(bytes, at)
+  return magic === GROUP_MAGIC || magic === PATCHED_GROUP_MAGIC
 }
 
 /** Decodes the header at `at` if it checks on its own; undefined otherwise. */
@@ -95,7 +105,7 @@ export function decodeGroupHeader(
   segmentSeed: number,
   position: number,
 ): GroupHeader | undefined {
-  if (at + GROUP_HEADER_BYTES > bytes.length || readU32(bytes, at) !== GROUP_MAGIC) return undefined
+  if (at + GROUP_HEADER_BYTES > bytes.length || !hasGroupMagic(bytes, at)) return undefined
   const sum = readU32(bytes, at + GROUP_CHECKSUM_AT)
   if (sum !== headerChecksum(bytes, at, seedAt(segmentSeed, position))) return undefined
   try {
@@ -121,6 +131,7 @@ function headerFields(bytes: Uint8Array, at: number, sum: number): GroupHeader {
     previous: readU32(bytes, at + GROUP_PREVIOUS_AT),
     framesChecksum: readU32(bytes, at + GROUP_FRAMES_CHECKSUM_AT),
     checksum: sum,
+    isPatched: readU32(bytes, at) === PATCHED_GROUP_MAGIC,
   }
 }
 

@@ -51,6 +51,8 @@ export interface StoreFacts {
   firstSegment: number
   readonly logs: Map<LogId, LogFacts>
   readonly loglets: Map<number, LogletFacts>
+  /** Set in the snapshot of a segment whose start was lost and made anew: it knows nothing. */
+  readonly isPartial?: boolean
 }
 
 /** The state of a store in which nothing has happened. */
@@ -179,6 +181,26 @@ export function snapshotBytesBound(facts: StoreFacts): number {
 
 /** Encodes a snapshot: one msgpack array. */
 export function encodeSnapshot(facts: StoreFacts): Uint8Array {
+  return pack(snapshotFields(facts))
+}
+
+/**
+ * Encodes a snapshot at exactly the given length, to stand in for one that was lost; undefined if
+ * it doesn't fit.
+ */
+export function encodeSnapshotOfLength(facts: StoreFacts, length: number): Uint8Array | undefined {
+  const exact = encodeSnapshot(facts)
+  if (exact.length === length && facts.isPartial !== true) return exact
+  for (let padding = Math.max(0, length - exact.length - 8); padding <= length; padding++) {
+    const fields = [...snapshotFields(facts), new Uint8Array(padding), facts.isPartial === true]
+    const bytes = pack(fields)
+    if (bytes.length === length) return bytes
+    if (bytes.length > length) return undefined
+  }
+  return undefined
+}
+
+function snapshotFields(facts: StoreFacts): unknown[] {
   const logs = [...facts.logs.values()].map(({ logId, links }) => [
     logId,
     links.map(({ loglet, baseLsn }) => [loglet, baseLsn]),
@@ -191,7 +213,7 @@ export function encodeSnapshot(facts: StoreFacts): Uint8Array {
     loglet.seal === undefined ? null : [loglet.seal.reason ?? null],
     loglet.gaps.map(({ from, to }) => [from, to]),
   ])
-  return pack([facts.nextLogletId, facts.firstSegment, logs, loglets])
+  return [facts.nextLogletId, facts.firstSegment, logs, loglets]
 }
 
 /** Decodes a snapshot whose checksum was checked; undefined if it is not one all the same. */
@@ -206,10 +228,12 @@ export function decodeSnapshot(bytes: Uint8Array): StoreFacts | undefined {
 
 function readSnapshot(value: unknown): StoreFacts | undefined {
   if (!Array.isArray(value)) return undefined
-  const [nextLogletId, firstSegment, logs, loglets] = value as unknown[]
+  const [nextLogletId, firstSegment, logs, loglets, , partial] = value as unknown[]
   if (!isCount(nextLogletId) || !isPosition(firstSegment)) return undefined
   if (!Array.isArray(logs) || !Array.isArray(loglets)) return undefined
-  const facts: StoreFacts = { nextLogletId, firstSegment, logs: new Map(), loglets: new Map() }
+  const isPartial = partial === true
+  const known = { logs: new Map<LogId, LogFacts>(), loglets: new Map<number, LogletFacts>() }
+  const facts: StoreFacts = { nextLogletId, firstSegment, isPartial, ...known }
   if (!loglets.every((loglet) => readLoglet(facts, loglet))) return undefined
   return logs.every((log) => readLog(facts, log)) ? facts : undefined
 }

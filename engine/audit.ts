@@ -29,7 +29,9 @@ export interface Damage {
 
 /** The account of all loglets, over all segments. */
 export class Ledger {
-  readonly damages: Damage[] = []
+  readonly #damages: Damage[] = []
+  /** Damage that is known only because records are missing: a loss on record explains it. */
+  readonly #inferred = new Set<Damage>()
   groups = 0
   frames = 0
   bytes = 0
@@ -49,8 +51,53 @@ export class Ledger {
 
   damage(label: RecoveryLabel, segment: number, position: number, message: string): Damage {
     const found = { label, segment, position, end: position, message, lost: new Map() }
-    this.damages.push(found)
+    this.#damages.push(found)
     return found
+  }
+
+  /** Damage that was seen, rather than inferred from what is missing. */
+  get certainDamages(): readonly Damage[] {
+    return this.#damages.filter((damage) => !this.#inferred.has(damage))
+  }
+
+  /** All offsets that are lost, without what was trimmed anyway, in order. */
+  losses(): { readonly loglet: number; readonly from: Offset; readonly to: Offset }[] {
+    return this.#damages.flatMap((damage) => this.#lossesOf(damage))
+  }
+
+  #lossesOf({ lost }: Damage): { loglet: number; from: Offset; to: Offset }[] {
+    return [...lost].flatMap(([loglet, ranges]) =>
+      ranges
+        .flatMap((range) => without(range, 1, this.#trimPoints.get(loglet) ?? 0))
+        .map(({ from, to }) => ({ loglet, from, to })),
+    )
+  }
+
+  /** How much damage was found so far. */
+  get count(): number {
+    return this.#damages.length
+  }
+
+  /** All damage so far, without what a loss on record explains. */
+  get damages(): readonly Damage[] {
+    return this.#damages.filter((damage) => {
+      return !this.#inferred.has(damage) || this.#lossesOf(damage).length > 0
+    })
+  }
+
+  /** The damage to which what is missing at a place is charged. */
+  #blame(segment: number, position: number): Damage {
+    const last = this.#damages.at(-1)
+    if (last !== undefined) return last
+    const inferred = this.damage('R4', segment, position, 'records are missing before here')
+    this.#inferred.add(inferred)
+    return inferred
+  }
+
+  /** Whether the last damage reaches up to a position of a segment. */
+  endsWithDamage(segment: number, position: number): boolean {
+    const last = this.#damages.at(-1)
+    return last?.segment === segment && last.end === position
   }
 
   /** The state at the start of a segment: everything below its tails was there. */
@@ -74,7 +121,7 @@ export class Ledger {
 
   /** A loss that is on record already: nothing of it is charged again. */
   knownLoss(loglet: number, from: Offset, to: Offset): void {
-    for (const damage of this.damages) {
+    for (const damage of this.#damages) {
       const ranges = damage.lost.get(loglet)
       if (ranges === undefined) continue
       damage.lost.set(
@@ -101,25 +148,26 @@ export class Ledger {
   reach(loglet: number, tail: Offset, segment: number, position: number): void {
     const from = this.next(loglet)
     if (tail <= from) return
-    const damage =
-      this.damages.at(-1) ?? this.damage('R4', segment, position, 'records are missing before here')
+    const damage = this.#blame(segment, position)
     const ranges = damage.lost.get(loglet) ?? []
     ranges.push({ from, to: tail - 1 })
     damage.lost.set(loglet, ranges)
     this.#next.set(loglet, tail)
   }
 
+  /** Everything that another account has seen was there. */
+  reachAll(other: Ledger, segment: number, position: number): void {
+    for (const [loglet, next] of other.#next) this.reach(loglet, next, segment, position)
+  }
+
   /** What a damage costs in the users' terms, without what was trimmed anyway. */
   logsOf(damage: Damage): LogRange[] {
     const ranges: LogRange[] = []
-    for (const [loglet, lost] of damage.lost) {
+    for (const { loglet, from, to } of this.#lossesOf(damage)) {
       const log = this.#logs.get(loglet)
       if (log === undefined) continue
-      const trimPoint = this.#trimPoints.get(loglet) ?? 0
-      for (const range of lost.flatMap((found) => without(found, 1, trimPoint))) {
-        const lsn = (offset: Offset): Lsn => lsnOfOffset(log.baseLsn, offset)
-        ranges.push({ logId: log.logId, from: lsn(range.from), to: lsn(range.to) })
-      }
+      const lsn = (offset: Offset): Lsn => lsnOfOffset(log.baseLsn, offset)
+      ranges.push({ logId: log.logId, from: lsn(from), to: lsn(to) })
     }
     return ranges
   }
@@ -211,7 +259,7 @@ export class SegmentAudit {
     const at = this.position
     const end = at + GROUP_HEADER_BYTES + header.length
     const follows = header.number === this.last.number + 1 && header.previous === this.last.checksum
-    const isCharged = this.#ledger.damages.at(-1)?.end === at
+    const isCharged = this.#ledger.endsWithDamage(segment, at)
     if (!follows && !isCharged) {
       this.#ledger.damage('R6', segment, at, 'a group follows another history')
     }
@@ -239,9 +287,9 @@ export class SegmentAudit {
       torn.end = end
       return
     }
-    const before = this.#ledger.damages.length
+    const before = this.#ledger.count
     this.#frames(at + GROUP_HEADER_BYTES, end, header.frames, 'R4')
-    if (this.#ledger.damages.length > before) return
+    if (this.#ledger.count > before) return
     const damage = this.#ledger.damage('R4', segment, at, "a group's checksum doesn't check")
     damage.end = end
   }

@@ -6,20 +6,13 @@
  * checksum), and its frames are all there and check. No length is believed before its header
  * checked, and nothing is allocated for more than the file holds.
  */
-import {
-  FRAME_KIND,
-  FRAME_KIND_AT,
-  FRAME_LOGLET_AT,
-  FRAME_OFFSET_AT,
-  GROUP_ALIGNMENT,
-  GROUP_HEADER_BYTES,
-  GROUP_MAGIC,
-} from '../codec/format.ts'
-import { alignUp, isZero, readU32, readU64 } from '../codec/bytes.ts'
+import { FRAME_KIND, GROUP_ALIGNMENT, GROUP_HEADER_BYTES } from '../codec/format.ts'
+import { alignUp, isZero } from '../codec/bytes.ts'
 import {
   comparePositions,
   decodeGroupHeader,
   framesCheck,
+  hasGroupMagic,
   type GroupHeader,
   type StreamPosition,
 } from '../codec/group.ts'
@@ -106,7 +99,7 @@ export class GroupScanner {
       if (group === undefined || !visit(group)) return
       this.position = group.end
       this.groupPosition = group.position
-      this.last = successionOf(group)
+      this.last = successionOf(group, this.#seed)
     }
   }
 
@@ -145,15 +138,17 @@ export class GroupScanner {
   }
 }
 
-/** What the next group follows: this one, or, behind a filler, the group that was lost there. */
-function successionOf({ header, bytes, at }: ScannedGroup): Predecessor {
-  const frame = at + GROUP_HEADER_BYTES
-  const isFiller = readU32(bytes, frame + FRAME_KIND_AT) === FRAME_KIND.filler
-  if (!isFiller) return { number: header.number, checksum: header.checksum }
-  return {
-    number: readU64(bytes, frame + FRAME_OFFSET_AT),
-    checksum: readU32(bytes, frame + FRAME_LOGLET_AT),
+/** What the next group follows: this one, or what the fillers of a repair say. */
+function successionOf(group: ScannedGroup, segmentSeed: number): Predecessor {
+  const { number, checksum, isPatched } = group.header
+  let succession = { number, checksum }
+  if (isPatched) {
+    eachFrame(group, segmentSeed, ({ kind, offset, loglet }) => {
+      if (kind === FRAME_KIND.filler) succession = { number: offset, checksum: loglet }
+      return true
+    })
   }
+  return succession
 }
 
 /**
@@ -242,7 +237,7 @@ class RestFindings implements Rest {
     this.bytes = window.from + last + 1 - this.#from
     const shift = alignUp(window.from, GROUP_ALIGNMENT) - window.from
     for (let at = shift; at + GROUP_HEADER_BYTES <= length; at += GROUP_ALIGNMENT) {
-      if (readU32(bytes, at) === GROUP_MAGIC) this.#witness(bytes, at, window.from + at)
+      if (hasGroupMagic(bytes, at)) this.#witness(bytes, at, window.from + at)
     }
   }
 

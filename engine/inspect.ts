@@ -107,21 +107,19 @@ async function look(
 
 function reportOf(audit: StoreAudit): VerifyReport {
   if (audit.storeId === undefined) throw new Error('There is no store')
-  const { ledger, firstSegment, metadataProblem } = audit
+  const findings = findingsOf(audit)
+  const { groups, frames, bytes } = audit.ledger
+  return { ok: isOk(findings), groups, frames, bytes, findings }
+}
+
+/** What an audit found, in the users' terms. */
+export function findingsOf({ ledger, firstSegment, metadataProblem }: StoreAudit): Finding[] {
   const findings = ledger.damages
     .filter(({ segment }) => segment >= firstSegment)
     .map((damage) => findingOf(damage, ledger.logsOf(damage)))
-  if (metadataProblem !== undefined) {
-    findings.push({
-      label: 'R7',
-      file: METADATA_FILE,
-      position: 0,
-      message: metadataProblem,
-      logs: [],
-    })
-  }
-  const { groups, frames, bytes } = ledger
-  return { ok: isOk(findings), groups, frames, bytes, findings }
+  if (metadataProblem === undefined) return findings
+  const message = metadataProblem
+  return [...findings, { label: 'R7', file: METADATA_FILE, position: 0, message, logs: [] }]
 }
 
 function findingOf(

@@ -2,6 +2,7 @@
  * Keeps the metadata file no more than a second behind the commits, without ever making one wait:
  * after a commit that it doesn't cover, at a roll, and at close.
  */
+import type { StoreFacts } from '../codec/log-state.ts'
 import type { LogletWitness, Metadata, Place } from '../codec/metadata.ts'
 import type { Background } from './background.ts'
 import type { Clock } from './clock.ts'
@@ -109,7 +110,7 @@ export class MetadataKeeper {
       newestSegment,
       clean,
       nextLogletId: state.nextLogletId,
-      loglets: witnesses(state),
+      loglets: witnessesOf(state.facts),
     })
     this.#durableGeneration = generation
     this.#namedSegment = newestSegment
@@ -129,8 +130,9 @@ export class MetadataKeeper {
   }
 }
 
-function witnesses(state: StoreState): LogletWitness[] {
-  return [...state.facts.loglets.values()].map(({ id, tail, trimPoint, seal }) => ({
+/** What the metadata says of each loglet. */
+export function witnessesOf(facts: StoreFacts): LogletWitness[] {
+  return [...facts.loglets.values()].map(({ id, tail, trimPoint, seal }) => ({
     loglet: id,
     released: tail - 1,
     trimPoint,

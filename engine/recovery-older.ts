@@ -10,6 +10,7 @@ import type { SegmentHeader } from '../codec/segment-header.ts'
 import { corrupt, unsupportedVersion } from './errors.ts'
 import { segmentFile, segmentPath } from './file-names.ts'
 import type { FileSystem, StoreFile } from './file-system.ts'
+import { GroupScanner } from './group-scanner.ts'
 import { readFully, withFile } from './io.ts'
 import type { LiveSegment } from './recovery.ts'
 import { factsAtStart, stakeOfSegment } from './recovery-stakes.ts'
@@ -69,13 +70,25 @@ class OlderJudge {
     if (head.size < end) {
       return this.#throw('R4', segment, head.size, `the file should reach ${end}`)
     }
+    if (groupAt !== undefined && isLastGroup(groupAt, next.previous)) return head
+    // Where the last group was lost and repaired, only a walk through the segment leads to its end.
+    if (await this.#leadsTo(head, next.previous)) return head
     if (groupAt === undefined) {
       return this.#throw('R4', segment, groupPosition, "the last group's header doesn't check")
     }
-    if (!isLastGroup(groupAt, next.previous)) {
-      return this.#throw('R6', segment, groupPosition, 'the segment is of another history')
-    }
-    return head
+    return this.#throw('R6', segment, groupPosition, 'the segment is of another history')
+  }
+
+  #leadsTo({ segment, header, start }: SegmentHead, end: SegmentEnd): Promise<boolean> {
+    const { storeId, previous } = header as SegmentHeader
+    const first = { number: previous.groupNumber, checksum: previous.groupChecksum }
+    return withFile(this.#fileSystem, segmentPath(this.#dir, segment), 'read', async (file) => {
+      const scanner = new GroupScanner(file, segmentSeed(storeId, segment), start, first)
+      await scanner.scan(end.end, () => true)
+      const { number, checksum } = scanner.last
+      const isNamed = number === end.groupNumber && checksum === end.groupChecksum
+      return isNamed && scanner.position === end.end
+    })
   }
 
   #look(segment: number, next: SegmentHeader): Promise<OlderSegment> {

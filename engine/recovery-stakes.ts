@@ -7,7 +7,7 @@ import { segmentPath } from './file-names.ts'
 import type { FileSystem } from './file-system.ts'
 import { GroupScanner } from './group-scanner.ts'
 import { readFully, withFile } from './io.ts'
-import { replayGroup } from './replay.ts'
+import { replayGroup, replayTarget } from './replay.ts'
 import { Stakes } from './salvage.ts'
 import { headOf, readSegmentHead } from './segment-head.ts'
 import { GrowingIndex } from './segment-index.ts'
@@ -74,7 +74,7 @@ export function factsAtEnd(
     const { groupNumber: number, groupChecksum: checksum } = header.previous
     const seed = segmentSeed(header.storeId, segment)
     const scanner = new GroupScanner(file, seed, start, { number, checksum })
-    const target = { facts, segment, index: new GrowingIndex() }
+    const target = replayTarget(facts, segment, new GrowingIndex())
     await scanner.scan(size, (group) => replayGroup(target, group, seed))
     return facts
   })

@@ -35,7 +35,7 @@ import type { RecoveryFinding, RecoveryLabel } from './metrics.ts'
 import { readMetadata, type MetadataFound } from './metadata-file.ts'
 import { judgeOlderSegments, readGroupHeader } from './recovery-older.ts'
 import { stakeAfter } from './recovery-stakes.ts'
-import { replayGroup, type ReplayTarget } from './replay.ts'
+import { replayGroup, replayTarget, type ReplayTarget } from './replay.ts'
 import { isNewerVersion, readSegmentHead, type SegmentHead } from './segment-head.ts'
 import { GrowingIndex } from './segment-index.ts'
 
@@ -186,6 +186,10 @@ class Judge {
     const storeId = (base.header as NonNullable<SegmentHead['header']>).storeId
     await this.#examineTrailing(storeId)
     const facts = base.facts as StoreFacts
+    if (facts.isPartial === true) {
+      const what = 'the state was lost with the segments behind this one'
+      throw corrupt('R4', segmentFile(base.segment), 0, [], what)
+    }
     const tail = await this.#scanBase(base, facts)
     await this.#requireDurable(tail, facts)
     const last = { segment: base.segment, end: tail.place.position, size: base.size }
@@ -243,7 +247,7 @@ class Judge {
     const last = { number: previous.groupNumber, checksum: previous.groupChecksum }
     return withFile(this.#fileSystem, this.#path(head.segment), 'read', async (file) => {
       const scanner = new GroupScanner(file, seed, head.start, last)
-      const target = { facts, segment: head.segment, index }
+      const target = replayTarget(facts, head.segment, index)
       const scan = new BaseScan(target, seed, last, this.#metadata?.place)
       await scanner.scan(head.size, (group) => scan.visit(group, scanner.last))
       scan.reach(scanner.position, scanner.last)

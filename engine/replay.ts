@@ -12,9 +12,11 @@ import {
   applyRecord,
   applySeal,
   applyTrim,
+  type LogletFacts,
   type StoreFacts,
 } from '../codec/log-state.ts'
 import { unpack } from '../codec/msgpack.ts'
+import type { Offset } from '../codec/offset.ts'
 import { createdAtMsOf } from '../codec/record.ts'
 import { eachFrame, type ScannedGroup } from './group-scanner.ts'
 import type { GrowingIndex } from './segment-index.ts'
@@ -24,6 +26,20 @@ export interface ReplayTarget {
   readonly facts: StoreFacts
   readonly segment: number
   readonly index: GrowingIndex
+  /**
+   * Whether the segment was repaired before here: then frames are missing, what came after them
+   * need not fit the state, and loss gaps at the tail of the store make up for it.
+   */
+  isPatched: boolean
+}
+
+/** A target at the start of a segment. */
+export function replayTarget(
+  facts: StoreFacts,
+  segment: number,
+  index: GrowingIndex,
+): ReplayTarget {
+  return { facts, segment, index, isPatched: facts.isPartial === true }
 }
 
 /**
@@ -31,9 +47,10 @@ export interface ReplayTarget {
  * belong here. The facts may then be half changed, so the caller must not go on with them.
  */
 export function replayGroup(target: ReplayTarget, group: ScannedGroup, seed: number): boolean {
-  return eachFrame(group, seed, (frame, position) =>
-    replayFrame(target, frame, group.bytes, position),
-  )
+  return eachFrame(group, seed, (frame, position) => {
+    if (frame.kind === FRAME_KIND.filler) target.isPatched = true
+    return replayFrame(target, frame, group.bytes, position) || target.isPatched
+  })
 }
 
 function replayFrame(
@@ -42,13 +59,30 @@ function replayFrame(
   bytes: Uint8Array,
   position: number,
 ): boolean {
+  if (frame.kind !== FRAME_KIND.data) return replayState(target, frame, bytes)
   const { facts, index } = target
   const { loglet, offset } = frame
-  if (frame.kind !== FRAME_KIND.data) return replayState(target, frame, bytes)
+  const known = facts.loglets.get(loglet)
+  if (target.isPatched && !skipLost(index, known, loglet, offset)) return false
   const createdAtMs = createdAtMsOf(bytes, frame.bodyStart)
-  if (!applyRecord(facts.loglets.get(loglet), offset, createdAtMs)) return false
+  const isApplied = applyRecord(known, offset, createdAtMs)
+  if (!isApplied && !target.isPatched) return false
   const end = position + FRAME_HEADER_BYTES + frame.bodyEnd - frame.bodyStart
   index.add(loglet, offset, 1, position, end)
+  return true
+}
+
+/** Steps over records that a repair found lost; false for a record that comes again. */
+function skipLost(
+  index: GrowingIndex,
+  known: LogletFacts | undefined,
+  loglet: number,
+  offset: Offset,
+): boolean {
+  const next = index.find(loglet)?.endTail ?? known?.tail ?? offset
+  if (offset < next) return false
+  index.skip(loglet, next, offset)
+  if (known !== undefined) known.tail = Math.max(known.tail, offset)
   return true
 }
 

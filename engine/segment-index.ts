@@ -140,9 +140,9 @@ export class GrowingIndex implements SegmentIndex {
    * segments sees where they stood.
    */
   pack(loglets: Iterable<{ readonly id: number; readonly tail: Offset }>): PackedWords {
-    const entries: [number, GrowingRuns][] = []
-    for (const { id, tail } of loglets)
-      entries.push([id, this.#runs.get(id) ?? new GrowingRuns(tail, 0)])
+    const all = new Map(this.#runs)
+    for (const { id, tail } of loglets) if (!all.has(id)) all.set(id, new GrowingRuns(tail, 0))
+    const entries = [...all]
     entries.sort(([a], [b]) => a - b)
     const runWords = entries.map(([, runs]) => runs.words())
     const directory = entries.length * ENTRY_WORDS

@@ -4,13 +4,14 @@
  */
 import assert from 'node:assert/strict'
 import type { SegmentEnd } from '../codec/segment-header.ts'
+import type { LogletFacts } from '../codec/log-state.ts'
 import type { Offset } from '../codec/offset.ts'
 import { segmentSeed } from '../codec/segment-header.ts'
 import type { LiveSegment } from './recovery.ts'
 import type { FileSystem } from './file-system.ts'
 import { GroupScanner } from './group-scanner.ts'
 import { encodeIndex, readIndexFile, writeIndexFile } from './index-file.ts'
-import { replayGroup } from './replay.ts'
+import { replayGroup, replayTarget } from './replay.ts'
 import type { SegmentFiles } from './segment-files.ts'
 import { headOf } from './segment-head.ts'
 import { GrowingIndex, PackedIndex, type PackedWords, type SegmentIndex } from './segment-index.ts'
@@ -133,7 +134,7 @@ export class SegmentSet {
     const { facts } = await this.#options.files.use(segment, (file) =>
       headOf(file, segment, 'snapshot'),
     )
-    return facts?.loglets.get(loglet)?.tail
+    return facts?.isPartial === true ? undefined : facts?.loglets.get(loglet)?.tail
   }
 
   /** The index of a live segment. */
@@ -190,6 +191,17 @@ export class SegmentSet {
     return { index, damagedAt, bytes: built.packed.words.byteLength }
   }
 
+  /** All loglets there were at a segment's end, as the next snapshot that is whole says. */
+  async #logletsAfter(segment: number): Promise<Iterable<LogletFacts>> {
+    for (let next = segment + 1; this.isLive(next); next++) {
+      const { facts } = await this.#options.files.use(next, (file) =>
+        headOf(file, next, 'snapshot'),
+      )
+      if (facts !== undefined && facts.isPartial !== true) return facts.loglets.values()
+    }
+    return []
+  }
+
   async #build(
     segment: number,
     seed: number,
@@ -204,9 +216,11 @@ export class SegmentSet {
       const { groupNumber: number, groupChecksum: checksum } = header.previous
       const growing = new GrowingIndex()
       const scanner = new GroupScanner(file, seed, start, { number, checksum })
-      const target = { facts, segment, index: growing }
+      const target = replayTarget(facts, segment, growing)
       await scanner.scan(end.end, (group) => replayGroup(target, group, seed))
-      const packed = growing.pack(facts.loglets.values())
+      const isPartial = facts.isPartial === true
+      const loglets = isPartial ? await this.#logletsAfter(segment) : facts.loglets.values()
+      const packed = growing.pack(loglets)
       const index = PackedIndex.over(packed)
       assert.ok(index, 'what was packed can be unpacked')
       const isWhole = scanner.position === end.end

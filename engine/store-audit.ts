@@ -39,6 +39,8 @@ export interface StoreAudit {
   readonly segments: readonly AuditedSegment[]
   /** The oldest segment that is still needed. */
   readonly firstSegment: number
+  /** The newest segment that has a file. */
+  readonly newestSegment: number
   /** What ails the metadata, if anything does. */
   readonly metadataProblem: string | undefined
 }
@@ -88,6 +90,7 @@ class Auditor {
       ledger: this.#ledger,
       segments: this.#segments,
       firstSegment: this.#firstSegment,
+      newestSegment: this.#newest(),
       metadataProblem: this.#metadataProblem(found.isThere),
     }
   }

@@ -15,7 +15,7 @@ import { segmentFile, segmentPath, segmentsAmong } from './file-names.ts'
 import type { FileSystem, StoreFile } from './file-system.ts'
 import { examineRest, GroupScanner, type Predecessor } from './group-scanner.ts'
 import { isMissing, withFile } from './io.ts'
-import { replayGroup } from './replay.ts'
+import { replayGroup, replayTarget, type ReplayTarget } from './replay.ts'
 import { isNewerVersion, readSegmentHead, type SegmentHead } from './segment-head.ts'
 import { GrowingIndex } from './segment-index.ts'
 
@@ -34,6 +34,7 @@ export class StreamCursor implements FollowedStream {
   /** The end of the last group that was replayed. */
   position: number
   #last: Predecessor
+  #target: ReplayTarget
   readonly #fileSystem: FileSystem
   readonly #dir: string
 
@@ -46,6 +47,7 @@ export class StreamCursor implements FollowedStream {
     this.segment = head.segment
     this.position = head.start
     this.#last = predecessorIn(header)
+    this.#target = replayTarget(this.facts, this.segment, this.index)
   }
 
   /** A cursor at the newest segment whose start checks; undefined while there is none. */
@@ -54,7 +56,7 @@ export class StreamCursor implements FollowedStream {
       const head = await readSegmentHead(fileSystem, dir, segment, 'snapshot')
       if (isNewerVersion(head.version)) throw unsupportedVersion(segmentFile(segment), head.version)
       // What a segment's start names was durable before the segment was begun.
-      if (head.facts !== undefined && head.header?.segment === segment) {
+      if (head.facts?.isPartial === false && head.header?.segment === segment) {
         return new StreamCursor(fileSystem, dir, head)
       }
     }
@@ -121,7 +123,7 @@ export class StreamCursor implements FollowedStream {
   async #replayTo(file: StoreFile, mark: number): Promise<void> {
     if (mark <= this.position) return
     const scanner = this.#scanner(file)
-    const target = { facts: this.facts, segment: this.segment, index: this.index }
+    const target = this.#target
     try {
       await scanner.scan(mark, (group) => {
         if (replayGroup(target, group, this.#seed)) return true
@@ -150,6 +152,7 @@ export class StreamCursor implements FollowedStream {
     this.position = head.start
     this.#last = predecessorIn(next)
     this.index = new GrowingIndex()
+    this.#target = replayTarget(this.facts, this.segment, this.index)
     return true
   }
 }
