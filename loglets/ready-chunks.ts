@@ -135,5 +135,8 @@ export class ReadyChunks<S, T> {
 }
 
 function iterate<S>(source: AsyncIterable<S> | Iterable<S>): Iterated<S> {
-  return Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]()
+  const { [Symbol.asyncIterator]: isAsync } = source as Partial<AsyncIterable<S>>
+  return isAsync === undefined
+    ? (source as Iterable<S>)[Symbol.iterator]()
+    : (source as AsyncIterable<S>)[Symbol.asyncIterator]()
 }

@@ -256,8 +256,8 @@ export function appendContract(open: OpenProvider): void {
     const waiting = append(loglet, 'waiting', { signal })
     const after = append(loglet, 'after')
     controller.abort(reason)
-    for (const pending of [withdrawn, batch, waiting, append(loglet, 'too late', { signal })]) {
-      const error = await rejection(pending, 'ABORTED')
+    const aborted = [withdrawn, batch, waiting, append(loglet, 'too late', { signal })]
+    for (const error of await Promise.all(aborted.map((call) => rejection(call, 'ABORTED')))) {
       assert.equal(error.name, 'AbortError')
       assert.equal(error.cause, reason)
     }

@@ -233,7 +233,7 @@ export function providerContract(open: OpenProvider): void {
       provider.chains.createLogs(['b']),
       provider.chains.deleteLog('log'),
     ]
-    for (const promise of refused) await rejection(promise, 'CLOSED')
+    await Promise.all(refused.map((promise) => rejection(promise, 'CLOSED')))
     const many = await appendMany(provider, [{ loglet, payload: 2 }])
     assert.equal(refusal(many).code, 'CLOSED')
     await closing

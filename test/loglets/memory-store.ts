@@ -1,5 +1,6 @@
 /** In-memory stores for tests, with seams that the public door has not. */
 import type { ResolvedStoreOptions } from '../../engine/options.ts'
+import type { Bifrost } from '../../loglets/bifrost.ts'
 import {
   BifrostStore,
   openParts,
@@ -25,7 +26,7 @@ export interface TestSeams {
 export async function openMemoryStore(
   options: TestOptions = { logs: ['log'] },
   seams: TestSeams = {},
-): Promise<BifrostStore> {
+): Promise<Bifrost> {
   const { internals, wrap = asItIs, startsInOpen = false, graceMs } = seams
   const make = (store: ResolvedStoreOptions): LogletProvider =>
     wrap(new MemoryProvider(store, internals))
@@ -37,7 +38,7 @@ export async function openStore(
   options: TestOptions,
   factory: ProviderFactory,
   graceMs?: number,
-): Promise<BifrostStore> {
+): Promise<Bifrost> {
   const providers: ProviderFactories = { local: factory, memory: factory }
   return new BifrostStore(await openParts({ ...options, provider: 'memory' }, providers, graceMs))
 }
