@@ -18,8 +18,8 @@ export class Background {
   run(what: string, task: () => Promise<void>): void {
     const running: Promise<void> = task()
       .catch((error: unknown) => {
-        // A store that is being closed takes on nothing more, and needs nothing more done.
-        if (LogError.is(error, 'CLOSED')) return
+        // A store that is closed or has failed takes on nothing more, and needs nothing more done.
+        if (LogError.is(error, 'CLOSED') || LogError.is(error, 'STORE_FAILED')) return
         this.#logger.warn({ err: error }, `${what} failed; it is tried again`)
       })
       .finally(() => this.#running.delete(running))

@@ -14,6 +14,7 @@ import { pack } from '../codec/msgpack.ts'
 import { OLDEST_POSITION, type Offset } from '../codec/offset.ts'
 import type { FrameBuffer } from './frame-buffer.ts'
 import { MAX_RUN_BYTES, type GrowingIndex } from './segment-index.ts'
+import { beginAppend, finishAppend, type AppendTrace } from './tracing.ts'
 import { unknownLog, type LogletCell, type StoreState } from './store-state.ts'
 
 /** Where frames go, in the order they were laid down. */
@@ -111,6 +112,7 @@ export class AppendCommand extends Command {
   first: Offset = 0
   readonly #expectedTail: Offset | undefined
   readonly #listener: OffsetListener
+  readonly #trace: AppendTrace | undefined
 
   constructor(
     cell: LogletCell,
@@ -124,6 +126,7 @@ export class AppendCommand extends Command {
     this.records = count
     this.#expectedTail = expectedTail
     this.#listener = listener
+    this.#trace = beginAppend(cell.logId, count)
   }
 
   judge(state: StoreState): void {
@@ -163,10 +166,12 @@ export class AppendCommand extends Command {
   }
 
   protected succeed(): void {
+    if (this.#trace !== undefined) finishAppend(this.#trace, this.first, undefined)
     this.#listener.committed(this.first)
   }
 
   protected reject(error: LogError): void {
+    if (this.#trace !== undefined) finishAppend(this.#trace, undefined, error)
     this.#listener.failed(error)
   }
 }
@@ -190,6 +195,7 @@ export class AppendManyCommand extends Command {
   readonly offsets: Offset[] = []
   readonly frames: number
   #refusedAt: number | undefined
+  readonly #traces: readonly (AppendTrace | undefined)[]
   override readonly records: number
   readonly #listener: OffsetsListener
 
@@ -199,6 +205,7 @@ export class AppendManyCommand extends Command {
     this.frames = parts.length
     this.records = parts.length
     this.#listener = listener
+    this.#traces = parts.map(({ cell }) => beginAppend(cell.logId, 1))
   }
 
   judge(state: StoreState): void {
@@ -240,10 +247,19 @@ export class AppendManyCommand extends Command {
   }
 
   protected succeed(): void {
+    this.#finishTraces(undefined)
     this.#listener.committed(this.offsets)
   }
 
+  #finishTraces(error: LogError | undefined): void {
+    this.#traces.forEach((trace, i) => {
+      const first = error === undefined ? this.offsets[i] : undefined
+      if (trace !== undefined) finishAppend(trace, first, error)
+    })
+  }
+
   protected reject(error: LogError): void {
+    this.#finishTraces(error)
     this.#listener.failed(error, error === this.refusal ? this.#refusedAt : undefined)
   }
 }

@@ -30,6 +30,7 @@ import type { PreparedSegment, Reserve } from './reserve.ts'
 import { SegmentWriter } from './segment-writer.ts'
 import type { StoreMetrics } from './store-metrics.ts'
 import type { LogletCell, StoreState } from './store-state.ts'
+import { beginCommit, finishCommit } from './tracing.ts'
 
 /** A roll happens no earlier than after this many times the snapshot's size. */
 const SNAPSHOT_FACTOR = 4
@@ -258,8 +259,16 @@ export class LogStoreWriter {
     const limit = start === undefined ? this.#rollAt : this.#rollPosition(start.length)
     const buffers = start === undefined ? [flight.bytes] : [start, flight.bytes]
     const keepZeros = this.#zerosToKeep(kept)
+    const trace = beginCommit({
+      group: flight.end.groupNumber,
+      segment: writer.segment,
+      records: flight.records,
+      bytes: flight.bytes.length,
+    })
     const startedAt = performance.now()
     writer.commit({ buffers, keepZeros, zerosLimit: limit }, (outcome) => {
+      if (trace !== undefined)
+        finishCommit(trace, outcome.kind === 'durable' ? undefined : outcome.cause)
       if (outcome.kind === 'unknown') this.#fail(outcome.cause)
       else if (outcome.kind === 'no-space') withoutRoom(outcome.cause)
       else this.#durable(flight, outcome.bytes, performance.now() - startedAt)

@@ -29,6 +29,7 @@ import {
 import { DeadSegments } from './dead-segments.ts'
 import { closed, storeFailed } from './errors.ts'
 import type { FrameBuffer } from './frame-buffer.ts'
+import { HaltingFileSystem } from './halting-file-system.ts'
 import { LogStoreWriter } from './log-store-writer.ts'
 import type { Metrics, RecoveryReport } from './metrics.ts'
 import { NodeFileSystem } from './node-file-system.ts'
@@ -45,7 +46,7 @@ const REAL: StoreEnvironment = { fileSystem: new NodeFileSystem(), clock: system
 export class LogStore implements Store {
   readonly recovery: RecoveryReport
   readonly #options: ResolvedStoreOptions
-  readonly #environment: StoreEnvironment
+  readonly #environment: StoreEnvironment & { readonly fileSystem: HaltingFileSystem }
   readonly #parts: OpenedStore
   readonly #encoder: RecordEncoder
   readonly #reserve: Reserve
@@ -64,12 +65,14 @@ export class LogStore implements Store {
     options: ResolvedStoreOptions,
     environment: StoreEnvironment = REAL,
   ): Promise<LogStore> {
-    return new LogStore(options, environment, await openStore(options, environment))
+    const fileSystem = new HaltingFileSystem(environment.fileSystem)
+    const halting = { ...environment, fileSystem }
+    return new LogStore(options, halting, await openStore(options, halting))
   }
 
   private constructor(
     options: ResolvedStoreOptions,
-    environment: StoreEnvironment,
+    environment: StoreEnvironment & { readonly fileSystem: HaltingFileSystem },
     parts: OpenedStore,
   ) {
     this.#options = options
@@ -308,6 +311,7 @@ export class LogStore implements Store {
 
   #onFailed(error: LogError): void {
     this.#refusal ??= error
+    this.#environment.fileSystem.halt(error)
     this.#options.logger.error({ err: error }, 'The store has failed')
     this.#parts.metadata.stop()
     this.#dead.stop()
@@ -380,6 +384,7 @@ export class LogStore implements Store {
     const { queue, metadata, state } = this.#parts
     for (const command of queue.drain()) command.fail(closed())
     const error = storeFailed(new Error('an operation on the store has not returned'))
+    this.#environment.fileSystem.halt(error)
     this.#writer.abandon(error)
     metadata.stop()
     this.#dead.stop()

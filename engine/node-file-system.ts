@@ -156,7 +156,6 @@ export class NodeFileSystem implements FileSystem {
   }
 
   // Callers await it, so what is thrown must be a rejection.
-  // eslint-disable-next-line @typescript-eslint/require-await -- flock is synchronous and does not block
   async tryLock(file: StoreFile): Promise<boolean> {
     return tryFlock(file.descriptor as number)
   }

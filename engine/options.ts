@@ -60,7 +60,7 @@ const LIMITS: Readonly<Record<LimitName, Limit>> = {
 /** How a group is committed: through the thread pool, or blocking this thread for one sync. */
 export type CommitMode = 'async' | 'inline'
 
-export type StoreOptions = { readonly [K in LimitName]?: number | undefined } & {
+export type StoreOptions = Readonly<Partial<Record<LimitName, number | undefined>>> & {
   /** The store's directory; made if missing. */
   readonly dir: string
   /** Follow the store without a lock and without changing a byte. Default false. */
@@ -71,7 +71,7 @@ export type StoreOptions = { readonly [K in LimitName]?: number | undefined } & 
   readonly logger?: Logger | undefined
 }
 
-export type ResolvedStoreOptions = { readonly [K in LimitName]: number } & {
+export type ResolvedStoreOptions = Readonly<Record<LimitName, number>> & {
   readonly dir: string
   readonly readOnly: boolean
   readonly commitMode: CommitMode

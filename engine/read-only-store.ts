@@ -328,7 +328,7 @@ const NO_FACTS: StoreFacts = emptyFacts()
 /** A file that stayed away is a live segment that is missing. */
 function asDamage(error: unknown): unknown {
   if (!isMissing(error)) return error
-  const path = String((error as { path?: unknown }).path ?? '')
+  const path = (error as { path?: string }).path ?? ''
   const file = path.slice(path.lastIndexOf('/') + 1)
   return corrupt('R6', file, 0, [], 'the segment is missing')
 }

@@ -107,7 +107,7 @@ const REPLAYS: Readonly<Partial<Record<FrameKind, Replay>>> = {
 
 function replayState(target: ReplayTarget, frame: Frame, bytes: Uint8Array): boolean {
   const replay = REPLAYS[frame.kind]
-  return replay !== undefined && replay(target, frame, bodyOf(frame, bytes))
+  return replay?.(target, frame, bodyOf(frame, bytes)) ?? false
 }
 
 function bodyOf(frame: Frame, bytes: Uint8Array): unknown {

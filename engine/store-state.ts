@@ -171,7 +171,7 @@ export class StoreState {
   hasDraftCell(cell: LogletCell): boolean {
     const draft = this.#logDrafts.get(cell.logId)
     if (draft === undefined) return this.#cells.get(cell.facts.id) === cell
-    return draft !== null && draft.links.some((link) => link.loglet === cell.facts.id)
+    return draft?.links.some((link) => link.loglet === cell.facts.id) ?? false
   }
 
   /** Creates a log of one loglet in the draft; returns the loglet's id, burnt from now on. */

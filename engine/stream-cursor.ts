@@ -96,19 +96,20 @@ export class StreamCursor implements FollowedStream {
   async #markIn(file: StoreFile, size: number, place: Place | undefined): Promise<number> {
     const scanner = this.#scanner(file)
     let mark = 0
-    let isOurs = false
+    const ends: number[] = []
     const witness = (durable: StreamPosition): void => {
       if (durable.segment === this.segment) mark = Math.max(mark, durable.position)
     }
     await scanner.scan(size, ({ header, end }) => {
       witness(header.durable)
-      isOurs ||= place?.position === end && place.groupChecksum === header.checksum
+      if (place?.groupChecksum === header.checksum) ends.push(end)
       return true
     })
     const rest = await examineRest(file, this.#seed, scanner.position, size)
     if (rest.durable !== undefined) witness(rest.durable)
     // Metadata that names no group of ours, below the last whole one, is of another history.
-    const counts = place !== undefined && (isOurs || place.position > scanner.position)
+    if (place === undefined) return mark
+    const counts = ends.includes(place.position) || place.position > scanner.position
     return counts ? Math.max(mark, place.position) : mark
   }
 
