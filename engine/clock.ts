@@ -6,16 +6,22 @@
 export interface Clock {
   /** Milliseconds since the epoch. May jump, also backwards. */
   now(): number
-  /** Calls back once, after at least `ms` milliseconds; never during this call. */
-  setTimer(callback: () => void, ms: number): unknown
+  /**
+   * Calls back once, after at least `ms` milliseconds; never during this call. The timer keeps the
+   * process alive if `keepsAlive` says so, as it must when a caller's promise depends on it.
+   */
+  setTimer(callback: () => void, ms: number, keepsAlive?: boolean): unknown
   /** Makes sure that a timer doesn't call back any more; fine after it did. */
   clearTimer(timer: unknown): void
 }
 
-/** The machine's clock. Its timers don't keep the process alive. */
+/** The machine's clock. */
 export const systemClock: Clock = Object.freeze({
   now: () => Date.now(),
-  setTimer: (callback: () => void, ms: number) => setTimeout(callback, ms).unref(),
+  setTimer: (callback: () => void, ms: number, keepsAlive = false) => {
+    const timer = setTimeout(callback, ms)
+    return keepsAlive ? timer : timer.unref()
+  },
   clearTimer: (timer: unknown) => {
     clearTimeout(timer as NodeJS.Timeout | undefined)
   },

@@ -72,6 +72,6 @@ async function tryUntil(
         fields: { dir, sameProcess },
       })
     }
-    await new Promise<void>((resolve) => clock.setTimer(resolve, RETRY_MS))
+    await new Promise<void>((resolve) => clock.setTimer(resolve, RETRY_MS, true))
   }
 }

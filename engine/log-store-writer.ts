@@ -144,10 +144,12 @@ export class LogStoreWriter {
   wake(): void {
     if (this.#isScheduled || this.#inFlight !== undefined) return
     if (this.#mayDelay()) {
-      this.#delayTimer ??= this.#options.clock.setTimer(() => {
+      const flush = (): void => {
         this.#delayTimer = undefined
         this.#flush()
-      }, this.#options.batchCommitDelayMs)
+      }
+      const { clock, batchCommitDelayMs } = this.#options
+      this.#delayTimer ??= clock.setTimer(flush, batchCommitDelayMs, true)
       return
     }
     this.#isScheduled = true

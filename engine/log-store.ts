@@ -344,7 +344,7 @@ export class LogStore implements Store {
     const { clock } = this.#environment
     let timer: unknown
     const isLate = new Promise<'late'>((resolve) => {
-      timer = clock.setTimer(() => resolve('late'), graceMs)
+      timer = clock.setTimer(() => resolve('late'), graceMs, true)
     })
     const landed = this.#land()
     const outcome = await Promise.race([landed, isLate])

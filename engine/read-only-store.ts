@@ -124,7 +124,7 @@ export class ReadOnlyStore implements Store {
         const isPassing = isMissing(error) || LogError.is(error, 'CORRUPT')
         if (!isPassing || this.#isClosed) throw error
         if (clock.now() - startedAt >= PATIENCE_MS) throw asDamage(error)
-        await new Promise<void>((resolve) => clock.setTimer(resolve, POLL_MS))
+        await new Promise<void>((resolve) => clock.setTimer(resolve, POLL_MS, true))
       }
     }
   }
@@ -201,7 +201,9 @@ export class ReadOnlyStore implements Store {
       for (const link of links) {
         const facts = loglets.get(link.loglet)
         if (facts === undefined || this.#cells.has(link.loglet)) continue
-        this.#cells.set(link.loglet, new LogletCell(facts, logId, link))
+        const cell = new LogletCell(facts, logId, link)
+        cell.onWatched = () => this.#stayAlive()
+        this.#cells.set(link.loglet, cell)
       }
     }
     for (const [id, cell] of this.#cells) {
@@ -223,12 +225,22 @@ export class ReadOnlyStore implements Store {
 
   #pollLater(): void {
     if (this.#isClosed || this.#failure !== undefined) return
-    this.#timer = this.#environment.clock.setTimer(() => {
+    const poll = (): void => {
+      this.#timer = undefined
       this.#polling = this.#poll().finally(() => {
         this.#polling = undefined
         this.#pollLater()
       })
-    }, POLL_MS)
+    }
+    const isAwaited = [...this.#cells.values()].some((cell) => cell.isWatched)
+    this.#timer = this.#environment.clock.setTimer(poll, POLL_MS, isAwaited)
+  }
+
+  /** Somebody waits for what another process appends: the process must stay for it. */
+  #stayAlive(): void {
+    if (this.#timer === undefined) return
+    this.#environment.clock.clearTimer(this.#timer)
+    this.#pollLater()
   }
 
   async #poll(): Promise<void> {

@@ -38,6 +38,8 @@ export class LogletCell {
   ended: LogError | undefined
   /** Whether the draft changed it; the state's own mark. */
   isTouched = false
+  /** Called when somebody begins to watch. */
+  onWatched: (() => void) | undefined
   readonly #watchers = new Set<() => void>()
 
   constructor(facts: LogletFacts, logId: LogId, link: Link) {
@@ -69,10 +71,16 @@ export class LogletCell {
     this.seal = this.facts.seal
   }
 
+  /** Whether somebody waits for a change. */
+  get isWatched(): boolean {
+    return this.#watchers.size > 0
+  }
+
   watch(listener: () => void): () => void {
     // A wrapper, so that watching twice with one function is two registrations.
     const entry = (): void => listener()
     this.#watchers.add(entry)
+    this.onWatched?.()
     return () => this.#watchers.delete(entry)
   }
 

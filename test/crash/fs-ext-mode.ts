@@ -5,7 +5,7 @@
  *     missing    it is not installed
  *     unbuilt    its install script was blocked, so that the addon was never compiled
  *     no-locks   it works, but the file system has no locks
- *     noisy      it works, and the flags of each flock go to stderr
+ *     noisy      it works, and the flags of each flock go to stdout
  */
 import Module from 'node:module'
 
@@ -34,7 +34,7 @@ function loadFsExt(real: () => FlockModule): FlockModule {
   return {
     ...fsExt,
     flockSync(descriptor, flags) {
-      process.stderr.write(`flock ${flags}\n`)
+      process.stdout.write(`flock ${flags}\n`)
       fsExt.flockSync(descriptor, flags)
     },
   }
