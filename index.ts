@@ -9,7 +9,11 @@ export type {
   RecoveryLabel,
   RecoveryReport,
 } from './engine/metrics.ts'
+export { verify } from './engine/inspect.ts'
+export type { Finding, VerifyOptions, VerifyReport } from './engine/inspect.ts'
 export type { Logger } from './engine/options.ts'
+export { repair } from './engine/repair.ts'
+export type { RepairReport } from './engine/repair.ts'
 export type { AppendOptions, BatchOptions, Entry } from './loglets/append-options.ts'
 export type { AppendStreamOptions, AppendStreamResult } from './loglets/append-stream.ts'
 export type { AppenderOptions } from './loglets/appender-options.ts'
