@@ -165,13 +165,17 @@ export class LogCursor {
   /** Moves past a gap. A trim that went on meanwhile makes the gap longer, not two of it. */
   #gap(kind: GapRecord['kind'], seenUntil: Lsn): CursorStep {
     const lsn = this.#position
-    const trimPoint = this.#links === undefined ? 0 : trimPointOf(this.#links)
-    const until = Math.min(
-      this.#options.to,
-      kind === 'trim-gap' ? Math.max(seenUntil, trimPoint) : seenUntil,
-    )
+    const whole = kind === 'trim-gap' ? Math.max(seenUntil, this.#trimPointNow()) : seenUntil
+    const until = Math.min(this.#options.to, whole)
     this.#position = until + 1
     return { kind: 'gap', gap: { kind, lsn, until } }
+  }
+
+  /** The trim point of the whole log, links that were added since included. */
+  #trimPointNow(): Lsn {
+    const links = this.#logs.find(this.#logId) ?? []
+    const isSameLog = links.some(({ loglet }) => loglet === this.#link?.loglet)
+    return isSameLog ? trimPointOf(links) : Lsn.INVALID
   }
 
   /** A store that failed has nothing more than what could be read. */

@@ -7,7 +7,7 @@ import { resolveStoreOptions, type ResolvedStoreOptions } from '../../engine/opt
 import type { Bifrost } from '../../loglets/bifrost.ts'
 import type { LogletProvider } from '../../loglets/loglet-provider.ts'
 import { MemoryProvider } from '../../loglets/memory-provider.ts'
-import type { ManagedProvider} from '../../loglets/watchdog.ts';
+import type { ManagedProvider } from '../../loglets/watchdog.ts'
 import { Watchdog } from '../../loglets/watchdog.ts'
 import { rejection } from '../support/expect-error.ts'
 import { openStore, type TestOptions } from './memory-store.ts'
