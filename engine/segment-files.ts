@@ -4,9 +4,12 @@
  */
 import { segmentPath } from './file-names.ts'
 import type { FileSystem, StoreFile } from './file-system.ts'
+import { ThreadGate } from './thread-gate.ts'
 
-/** Idle descriptors kept open. */
-const MAX_IDLE_FILES = 32
+/** Segments that are used at once; more wait. */
+const MAX_USED_FILES = 32
+/** Descriptors kept open, those in use among them; more only while they are in use. */
+const MAX_FILES = 64
 
 interface OpenFile {
   readonly opening: Promise<StoreFile>
@@ -19,6 +22,7 @@ export class SegmentFiles {
   readonly #dir: string
   /** In the order of their last use, oldest first. */
   readonly #files = new Map<number, OpenFile>()
+  readonly #gate = new ThreadGate(MAX_USED_FILES)
   #users = 0
   readonly #idleWaiters: (() => void)[] = []
 
@@ -38,18 +42,25 @@ export class SegmentFiles {
     return this.use(segment, (file) => file.read(target, at, length, position))
   }
 
-  /** Hands the segment's file to `task`. */
+  /** Hands the segment's file to `task`, which must not use another one meanwhile. */
   async use<T>(segment: number, task: (file: StoreFile) => Promise<T>): Promise<T> {
+    this.#users++
+    try {
+      return await this.#gate.run(() => this.#useNow(segment, task))
+    } finally {
+      this.#users--
+      if (this.#users === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve()
+    }
+  }
+
+  async #useNow<T>(segment: number, task: (file: StoreFile) => Promise<T>): Promise<T> {
     const open = this.#open(segment)
     open.users++
-    this.#users++
     try {
       return await task(await open.opening)
     } finally {
       open.users--
       await this.#settle(segment, open)
-      this.#users--
-      if (this.#users === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve()
     }
   }
 
@@ -85,9 +96,9 @@ export class SegmentFiles {
   }
 
   async #shrink(): Promise<void> {
-    if (this.#files.size <= MAX_IDLE_FILES) return
+    if (this.#files.size <= MAX_FILES) return
     for (const [segment, open] of this.#files) {
-      if (this.#files.size <= MAX_IDLE_FILES) return
+      if (this.#files.size <= MAX_FILES) return
       if (open.users === 0) await this.forget(segment)
     }
   }

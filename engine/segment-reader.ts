@@ -43,6 +43,16 @@ interface Span {
   readonly runs: number[]
 }
 
+/** What a read found, before any of it was checked. */
+interface Fetched {
+  readonly segment: number
+  readonly runs: LogletRuns
+  /** The last offset that is wanted from here. */
+  readonly to: Offset
+  readonly spans: readonly Span[]
+  readonly buffers: readonly Uint8Array[]
+}
+
 /** Runs this close to each other are read together: cheaper than another system call. */
 const MAX_GAP_BYTES = 16 * 1024
 /** Spans that one read asks for; the rest waits for the next. */
@@ -67,13 +77,9 @@ export class SegmentReader {
 
   /** Visits records from `from` on; resolves with the first offset not visited. */
   async read(request: RecordsRequest): Promise<Offset> {
-    const found = await this.#locate(request)
-    const { segment, runs } = found
-    const to = Math.min(request.to, runs.endTail - 1)
-    const spans = planSpans(runs, request.from, to, request.maxBytes)
+    const { segment, runs, to, spans, buffers } = await this.#fetchStable(request)
     const seed = segmentSeed(this.#storeId, segment)
     const reader = new SpanReader(segment, seed, request, runs, to)
-    const buffers = await this.#readSpans(segment, spans)
     try {
       for (const [i, span] of spans.entries()) {
         if (!reader.visitSpan(span, buffers[i] as Uint8Array)) break
@@ -85,6 +91,25 @@ export class SegmentReader {
       for (const buffer of buffers) this.#recycle(buffer)
     }
     return reader.next
+  }
+
+  /** Segments that die during a search may take it along; it is made again without them. */
+  async #fetchStable(request: RecordsRequest): Promise<Fetched> {
+    for (;;) {
+      const oldest = this.#segments.live[0]?.segment
+      try {
+        return await this.#fetch(request)
+      } catch (error) {
+        if (this.#segments.live[0]?.segment === oldest) throw error
+      }
+    }
+  }
+
+  async #fetch(request: RecordsRequest): Promise<Fetched> {
+    const { segment, runs } = await this.#locate(request)
+    const to = Math.min(request.to, runs.endTail - 1)
+    const spans = planSpans(runs, request.from, to, request.maxBytes)
+    return { segment, runs, to, spans, buffers: await this.#readSpans(segment, spans) }
   }
 
   #readSpans(segment: number, spans: readonly Span[]): Promise<Uint8Array[]> {

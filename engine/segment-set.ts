@@ -4,11 +4,13 @@
  */
 import assert from 'node:assert/strict'
 import type { SegmentEnd } from '../codec/segment-header.ts'
-import type { LogletFacts } from '../codec/log-state.ts'
+import type { LogletFacts, StoreFacts } from '../codec/log-state.ts'
 import type { Offset } from '../codec/offset.ts'
 import { segmentSeed } from '../codec/segment-header.ts'
 import type { LiveSegment } from './recovery.ts'
-import type { FileSystem } from './file-system.ts'
+import { corrupt } from './errors.ts'
+import { segmentFile } from './file-names.ts'
+import type { FileSystem, StoreFile } from './file-system.ts'
 import { GroupScanner } from './group-scanner.ts'
 import { encodeIndex, readIndexFile, writeIndexFile } from './index-file.ts'
 import { replayGroup, replayTarget } from './replay.ts'
@@ -119,8 +121,8 @@ export class SegmentSet {
     const { header } = await this.#options.files.use(segment + 1, (file) =>
       headOf(file, segment + 1, 'header'),
     )
-    if (header === undefined) throw new Error(`The header of segment ${segment + 1} is damaged`)
-    return header.previous
+    if (header !== undefined) return header.previous
+    throw corrupt('R4', segmentFile(segment + 1), 0, [], "its header doesn't check")
   }
 
   isLive(segment: number): boolean {
@@ -207,25 +209,15 @@ export class SegmentSet {
     seed: number,
     end: SegmentEnd,
   ): Promise<LoadedIndex & { readonly packed: PackedWords }> {
-    return this.#options.files.use(segment, async (file) => {
-      const { header, facts, start } = await headOf(file, segment, 'snapshot')
-      if (header === undefined || facts === undefined) {
-        const index = new GrowingIndex()
-        return { index, damagedAt: 0, packed: index.pack([]) }
-      }
-      const { groupNumber: number, groupChecksum: checksum } = header.previous
-      const growing = new GrowingIndex()
-      const scanner = new GroupScanner(file, seed, start, { number, checksum })
-      const target = replayTarget(facts, segment, growing)
-      await scanner.scan(end.end, (group) => replayGroup(target, group, seed))
-      const isPartial = facts.isPartial === true
-      const loglets = isPartial ? await this.#logletsAfter(segment) : facts.loglets.values()
-      const packed = growing.pack(loglets)
-      const index = PackedIndex.over(packed)
-      assert.ok(index, 'what was packed can be unpacked')
-      const isWhole = scanner.position === end.end
-      return { index, damagedAt: isWhole ? undefined : scanner.position, packed }
-    })
+    const { growing, facts, position } = await this.#options.files.use(segment, (file) =>
+      scanSegment(file, segment, seed, end.end),
+    )
+    const isPartial = facts?.isPartial === true
+    const loglets = isPartial ? await this.#logletsAfter(segment) : (facts?.loglets.values() ?? [])
+    const packed = growing.pack(loglets)
+    const index = PackedIndex.over(packed)
+    assert.ok(index, 'what was packed can be unpacked')
+    return { index, damagedAt: position === end.end ? undefined : position, packed }
   }
 
   /** Writes a segment's index beside it. Failing to is no loss: it is built when it is needed. */
@@ -237,4 +229,25 @@ export class SegmentSet {
     const bytes = encodeIndex(packed, { seed, last })
     await writeIndexFile(fileSystem, dir, segment, bytes).catch(() => undefined)
   }
+}
+
+/** Indexes a segment as far as its groups are whole; the facts are those at that position. */
+async function scanSegment(
+  file: StoreFile,
+  segment: number,
+  seed: number,
+  end: number,
+): Promise<{
+  readonly growing: GrowingIndex
+  readonly facts: StoreFacts | undefined
+  readonly position: number
+}> {
+  const growing = new GrowingIndex()
+  const { header, facts, start } = await headOf(file, segment, 'snapshot')
+  if (header === undefined || facts === undefined) return { growing, facts: undefined, position: 0 }
+  const { groupNumber: number, groupChecksum: checksum } = header.previous
+  const scanner = new GroupScanner(file, seed, start, { number, checksum })
+  const target = replayTarget(facts, segment, growing)
+  await scanner.scan(end, (group) => replayGroup(target, group, seed))
+  return { growing, facts, position: scanner.position }
 }
