@@ -201,8 +201,9 @@ export async function examineRest(
     await window.fill(at, GROUP_HEADER_BYTES, size)
     if (window.to === window.from) break
     found.examine(window)
+    // The file may be shorter than it was said to be: it is cut beneath a follower.
+    const isLast = window.to >= size || window.to - at < WINDOW_BYTES
     // The next window overlaps by a header, so that none is missed at the seam.
-    const isLast = window.to >= size
     at = isLast ? size : window.to - alignUp(GROUP_HEADER_BYTES, GROUP_ALIGNMENT)
     at -= isLast ? 0 : at % GROUP_ALIGNMENT
   }

@@ -22,7 +22,7 @@ import type { Place } from '../codec/metadata.ts'
 import { encodeSegmentStart, segmentSeed } from '../codec/segment-header.ts'
 import type { Clock } from './clock.ts'
 import type { CommandGroup, CommandQueue } from './command-queue.ts'
-import type { Command, FramePlace } from './commands.ts'
+import { TrimCommand, type Command, type FramePlace } from './commands.ts'
 import { storeFailed, writeFailed } from './errors.ts'
 import { MAX_SEGMENT } from './file-names.ts'
 import type { MetadataKeeper } from './metadata-keeper.ts'
@@ -349,9 +349,12 @@ export class LogStoreWriter {
   #acknowledge(commands: readonly Command[]): void {
     const now = performance.now()
     for (const command of commands) {
-      const isAppended = command.records > 0 && command.isKept && !command.isSettled
+      const isDone = command.isKept && !command.isSettled
       command.settle()
-      if (isAppended) this.#options.metrics.appended(command.records, now - command.calledAt)
+      if (!isDone) continue
+      const { records, calledAt } = command
+      if (records > 0) this.#options.metrics.appended(records, now - calledAt)
+      else if (command instanceof TrimCommand) this.#options.metrics.trimmed()
     }
   }
 

@@ -101,7 +101,8 @@ export class MetadataKeeper {
   async #writeNow(clean: boolean): Promise<void> {
     const { file, storeId, state } = this.#options
     const place = this.#options.place()
-    const newestSegment = this.#newestSegment
+    // A segment that holds a group is there, also if what named it was lost.
+    const newestSegment = Math.max(this.#newestSegment, place.groupNumber > 0 ? place.segment : 0)
     const generation = ++this.#generation
     await file.write({
       storeId,

@@ -346,8 +346,8 @@ class Judge {
 
   /** Whether the group that the metadata names stands at its place. */
   async #isOurHistory(place: Place, tail: TailSegment): Promise<boolean> {
-    if (place.segment === tail.head.segment) return tail.seesMetadata
     if (place.groupNumber === 0) return true
+    if (place.segment === tail.head.segment) return tail.seesMetadata
     const { storeId } = tail.head.header as NonNullable<SegmentHead['header']>
     const seed = segmentSeed(storeId, place.segment)
     const header = await withFile(this.#fileSystem, this.#path(place.segment), 'read', (file) =>

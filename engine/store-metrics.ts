@@ -39,6 +39,7 @@ export class StoreMetrics {
     this.#syncDuration.record(Math.round(syncMs * NANOS_PER_MS))
   }
 
+  /** A trim moved a trim point. */
   trimmed(): void {
     this.#trims++
   }
