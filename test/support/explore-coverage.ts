@@ -1,0 +1,71 @@
+/** Counts what explorations have met, so that a suite can show that it met everything it is about. */
+
+/** What must be met in a run of any length. */
+export const MILESTONES = [
+  'opened',
+  'opened after a clean close',
+  'crashed while opening',
+  'crashed while closing',
+  'lost its power',
+  'was killed',
+  'open refused',
+  'rolled',
+  'torn bytes dropped',
+  'group torn',
+  'group of many frames torn',
+  'unacked group kept',
+  'no room',
+  'put back',
+  'rescued in place',
+  'rescued in the reserve',
+  'store failed',
+  'read after a failure',
+  'verdict',
+  'withdrawn',
+  'queue full',
+  'unknown log',
+  'log deleted',
+  'segment freed',
+  'metadata rebuilt',
+  'reader saw a record',
+  'reader saw a gap',
+  'follower saw a record',
+  'follower stepped',
+  'follower outlived the writer',
+  'probed',
+  'R1',
+  'R2',
+  'R3',
+  'R5',
+  'R7',
+  'R9',
+] as const
+
+export type Milestone = (typeof MILESTONES)[number]
+
+export class Coverage {
+  readonly #counts = new Map<string, number>()
+
+  hit(milestone: Milestone): void {
+    this.#counts.set(milestone, this.count(milestone) + 1)
+  }
+
+  count(milestone: string): number {
+    return this.#counts.get(milestone) ?? 0
+  }
+
+  /** What was not met. */
+  missing(milestones: readonly Milestone[] = MILESTONES): Milestone[] {
+    return milestones.filter((milestone) => this.count(milestone) === 0)
+  }
+
+  toString(): string {
+    const entries = [...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1))
+    return entries.map(([name, count]) => `${name} ${count}`).join(', ')
+  }
+}
+
+/** Whether a text names something to be met. */
+export function isMilestone(text: string): text is Milestone {
+  return (MILESTONES as readonly string[]).includes(text)
+}

@@ -1,0 +1,177 @@
+/**
+ * Watches what a store commits: where on the disk each record lies, whether it is durable when
+ * somebody is told so, and what kinds of groups there were.
+ */
+import { constants } from 'node:os'
+import { readU32, readU64 } from '../../codec/bytes.ts'
+import {
+  FRAME_HEADER_BYTES,
+  FRAME_KIND,
+  FRAME_KIND_AT,
+  FRAME_LOGLET_AT,
+  FRAME_OFFSET_AT,
+  GROUP_FRAMES_AT,
+  GROUP_HEADER_BYTES,
+  GROUP_LENGTH_AT,
+  GROUP_MAGIC,
+  SNAPSHOT_LENGTH_AT,
+} from '../../codec/format.ts'
+import { groupsStart } from '../../codec/segment-header.ts'
+import type { FileSystem, StoreFile } from '../../engine/file-system.ts'
+import { FileLayer, FileSystemLayer, type CommitDone } from './explore-layer.ts'
+import { errorCode } from './fs-error.ts'
+import type { Owner } from './sim-scheduler.ts'
+
+/** A group as it is given to the disk. */
+export interface WatchedGroup {
+  readonly path: string
+  readonly beginsSegment: boolean
+  /** Where it ends in the file. */
+  readonly end: number
+  readonly kinds: ReadonlySet<number>
+  /** Whether the commit before it failed for space. */
+  readonly isAfterNoSpace: boolean
+}
+
+interface Place {
+  readonly path: string
+  /** The end of the group. */
+  readonly end: number
+}
+
+export class CommitWatch {
+  readonly #places = new Map<string, Place>()
+  /** The code of the first commit that failed for another reason than space, in this process. */
+  failure: string | undefined
+  #isOutOfSpace = false
+  /** Called when a group is given to the disk, before anything happens to it. */
+  onGroup: (group: WatchedGroup) => void = () => undefined
+  /** Called when a file is put back after a commit for which there was no room. */
+  onPutBack: () => void = () => undefined
+
+  /** Another process takes over. */
+  restart(): void {
+    this.failure = undefined
+    this.#isOutOfSpace = false
+  }
+
+  /** Where a record was last written. */
+  placeOf(loglet: number, offset: number): Place | undefined {
+    return this.#places.get(`${loglet} ${offset}`)
+  }
+
+  /** A commit ended; what it failed with, if it did. */
+  note(error: unknown, isGroup: boolean): void {
+    if (error instanceof Error) {
+      this.#isOutOfSpace = isSpace(error)
+      if (!this.#isOutOfSpace) this.failure ??= errorCode(error)
+    } else if (isGroup) this.#isOutOfSpace = false
+  }
+
+  truncated(): void {
+    if (this.#isOutOfSpace) this.onPutBack()
+  }
+
+  /** Bytes are given to the disk. Returns whether they are a group, with or without its segment. */
+  see(path: string, buffers: readonly Uint8Array[], position: number): boolean {
+    const bytes = Buffer.concat(buffers)
+    const at = position === 0 ? startLength(bytes) : 0
+    const isGroup = at + GROUP_HEADER_BYTES <= bytes.length && readU32(bytes, at) === GROUP_MAGIC
+    if (!isGroup) return false
+    const end = position + at + GROUP_HEADER_BYTES + readU32(bytes, at + GROUP_LENGTH_AT)
+    const kinds = this.#seeFrames(bytes, at, { path, end })
+    const isAfterNoSpace = this.#isOutOfSpace
+    this.onGroup({ path, beginsSegment: position === 0, end, kinds, isAfterNoSpace })
+    return true
+  }
+
+  #seeFrames(bytes: Uint8Array, at: number, place: Place): Set<number> {
+    const kinds = new Set<number>()
+    let next = at + GROUP_HEADER_BYTES
+    for (let i = readU32(bytes, at + GROUP_FRAMES_AT); i > 0; i--) {
+      if (next + FRAME_HEADER_BYTES > bytes.length) break
+      const kind = bytes[next + FRAME_KIND_AT] as number
+      kinds.add(kind)
+      if (kind === FRAME_KIND.data) {
+        const loglet = readU32(bytes, next + FRAME_LOGLET_AT)
+        this.#places.set(`${loglet} ${readU64(bytes, next + FRAME_OFFSET_AT)}`, place)
+      }
+      next += FRAME_HEADER_BYTES + readU32(bytes, next)
+    }
+    return kinds
+  }
+}
+
+/** The length of header and snapshot at the start of a segment; 0 if these are none. */
+function startLength(bytes: Uint8Array): number {
+  if (bytes.length < SNAPSHOT_LENGTH_AT + 4) return 0
+  return groupsStart(readU32(bytes, SNAPSHOT_LENGTH_AT))
+}
+
+export class WatchedFileSystem extends FileSystemLayer {
+  readonly #watch: CommitWatch
+  readonly #owner: Owner
+
+  /** What the owner asks for after it died is not watched. */
+  constructor(inner: FileSystem, watch: CommitWatch, owner: Owner) {
+    super(inner)
+    this.#watch = watch
+    this.#owner = owner
+  }
+
+  protected override wrap(file: StoreFile, path: string): FileLayer {
+    return new WatchedFile(file, path, this.#watch, this.#owner)
+  }
+}
+
+class WatchedFile extends FileLayer {
+  readonly #watch: CommitWatch
+  readonly #owner: Owner
+
+  constructor(inner: StoreFile, path: string, watch: CommitWatch, owner: Owner) {
+    super(inner, path)
+    this.#watch = watch
+    this.#owner = owner
+  }
+
+  #see(buffers: readonly Uint8Array[], position: number): boolean {
+    return this.#owner.isAlive && this.#watch.see(this.path, buffers, position)
+  }
+
+  #note(error: unknown, isGroup: boolean): void {
+    if (this.#owner.isAlive) this.#watch.note(error, isGroup)
+  }
+
+  override commit(buffers: readonly Uint8Array[], position: number, done: CommitDone): void {
+    const isGroup = this.#see(buffers, position)
+    this.inner.commit(buffers, position, (error, written) => {
+      this.#note(error, isGroup)
+      done(error, written)
+    })
+  }
+
+  override truncate(size: number): Promise<void> {
+    this.#watch.truncated()
+    return this.inner.truncate(size)
+  }
+
+  override commitSync(buffers: readonly Uint8Array[], position: number): number {
+    const isGroup = this.#see(buffers, position)
+    try {
+      const written = this.inner.commitSync(buffers, position)
+      this.#note(null, isGroup)
+      return written
+    } catch (error) {
+      this.#note(error, isGroup)
+      throw error
+    }
+  }
+}
+
+const SPACE = new Set(['ENOSPC', 'EFBIG', 'EDQUOT'])
+
+/** By the number, because Node.js has no name for EDQUOT. */
+function isSpace(error: Error): boolean {
+  const { errno } = error as NodeJS.ErrnoException
+  return SPACE.has(errorCode(error)) || errno === -constants.errno.EDQUOT
+}
