@@ -158,6 +158,8 @@ export class ReadOnlyStore implements Store {
       if (metadata === undefined || metadata.place.groupNumber === 0) return undefined
       throw corrupt('R6', segmentFile(metadata.newestSegment), 0, [], 'no segment is there')
     }
+    // What was trimmed since the segment began is known to be dead before anybody asks for it.
+    await cursor.advance(metadata)
     const { storeId, facts, index } = cursor
     const base = await readSegmentHead(fileSystem, dir, cursor.segment, 'header')
     const names = segmentsAmong(await fileSystem.list(dir))
