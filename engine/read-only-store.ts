@@ -143,7 +143,31 @@ export class ReadOnlyStore implements Store {
     if (isNewerVersion(found.version)) throw unsupportedVersion(METADATA_FILE, found.version)
     this.#following ??= await this.#start(found.metadata, found.isThere)
     if (this.#following === undefined) return
-    await this.#follow(this.#following, found.metadata)
+    try {
+      await this.#follow(this.#following, found.metadata)
+    } catch (error) {
+      if (!isMissing(error)) throw error
+      await this.#startAgain(this.#following, found.metadata, error)
+    }
+  }
+
+  /**
+   * The segment under the cursor was trimmed away before it was read to its end: goes on at the
+   * newest segment, if that says so. What readers hold stays what it was, only further.
+   */
+  async #startAgain(
+    before: Following,
+    metadata: Metadata | undefined,
+    cause: unknown,
+  ): Promise<void> {
+    const again = await this.#start(metadata, true)
+    if (again === undefined || again.cursor.facts.firstSegment <= before.cursor.segment) throw cause
+    for (const [id, facts] of before.cursor.facts.loglets) {
+      const now = again.cursor.facts.loglets.get(id)
+      if (now !== undefined) again.cursor.facts.loglets.set(id, Object.assign(facts, now))
+    }
+    this.#following = again
+    await this.#follow(again, metadata)
   }
 
   async #start(
@@ -250,7 +274,12 @@ export class ReadOnlyStore implements Store {
       await this.#patiently(() => this.#look())
     } catch (error) {
       if (this.#isClosed) return
-      this.#failure = openFailed(error, error instanceof LogError)
+      if (!(error instanceof LogError)) {
+        // The disk, or this process, may be out of something for a while: the next poll will see.
+        this.#options.logger.warn({ err: error }, 'The store could not be looked at')
+        return
+      }
+      this.#failure = error
       this.#options.logger.error({ err: error }, 'The store can not be followed any more')
       for (const cell of this.#cells.values()) cell.end(this.#failure)
     }
