@@ -88,9 +88,12 @@ export class LogletCell {
     for (const watcher of [...this.#watchers]) watcher()
   }
 
-  /** Nothing more will come; parked readers learn it. The first reason stays. */
+  /**
+   * Nothing more will come; parked readers learn it. The first reason stays, but for a failure:
+   * what is durable is still read then, which the close ends.
+   */
   end(error: LogError): void {
-    this.ended ??= error
+    if (this.ended === undefined || this.ended.code === 'STORE_FAILED') this.ended = error
     this.notify()
   }
 }

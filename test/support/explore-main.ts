@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { Coverage } from './explore-coverage.ts'
 import { planOf, type Profile } from './explore-generate.ts'
 import { formatPlan } from './explore-plan.ts'
+import { shrink } from './explore-shrink.ts'
 import { Failure, runPlan } from './explore-run.ts'
 
 const { values } = parseArgs({
@@ -16,6 +17,8 @@ const { values } = parseArgs({
     count: { type: 'string', default: 'Infinity' },
     seed: { type: 'string' },
     profile: { type: 'string' },
+    shrink: { type: 'string', default: '600' },
+    json: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
   },
 })
@@ -38,7 +41,9 @@ for (current = first; current < first + count && performance.now() < until; curr
     if (!(error instanceof Failure)) throw error
     console.log(`seed ${current}: ${error.message}`)
     if (!values.keep) {
-      console.log(formatPlan(error.plan), '\n', error.trace)
+      const smallest = await shrink(error, {}, { runs: Number(values.shrink) })
+      console.log(`${smallest.message}\n${formatPlan(smallest.plan)}\n${smallest.trace}`)
+      if (values.json) console.log(JSON.stringify(smallest.plan))
       process.exitCode = 1
       break
     }

@@ -38,6 +38,7 @@ export class Failure extends Error {
   readonly plan: Plan
   readonly trace: string
 
+  /** `plan` as far as it was carried out. */
   constructor(plan: Plan, cause: unknown, trace: string) {
     super(cause instanceof Violation ? cause.message : String(cause), { cause })
     this.plan = plan
@@ -51,7 +52,7 @@ export async function runPlan(plan: Plan, options: RunOptions = {}): Promise<Run
   try {
     return await exploration.run()
   } catch (error) {
-    throw new Failure(plan, error, exploration.describe())
+    throw new Failure(exploration.done(), error, exploration.describe())
   }
 }
 
@@ -82,6 +83,8 @@ class Exploration {
   #unjudged: { readonly number: number; readonly judge: () => void }[] = []
   #violation: Error | undefined
   #cycles = 0
+  #steps = 0
+  #isFinishing = false
   #lastEnd: Cycle['end'] | 'crash' | undefined
 
   constructor(plan: Plan, { coverage = new Coverage(), layer = (same) => same }: RunOptions) {
@@ -99,6 +102,17 @@ class Exploration {
     return `commands:\n${this.#oracle.describe(TRACE_COMMANDS)}\n${this.#disk.describe()}`
   }
 
+  /** The plan without what was not begun. */
+  done(): Plan {
+    const { cycles } = this.#plan
+    if (this.#isFinishing) return this.#plan
+    const done = cycles.slice(0, this.#cycles)
+    const last = done.at(-1)
+    if (last === undefined) return this.#plan
+    const steps = last.steps.slice(0, this.#steps)
+    return { ...this.#plan, cycles: done.with(-1, { ...last, steps }) }
+  }
+
   async run(): Promise<RunResult> {
     this.#disk.makeDirectory(posix.dirname(STORE_DIR))
     for (const cycle of this.#plan.cycles) await this.#cycle(cycle)
@@ -108,6 +122,7 @@ class Exploration {
 
   async #cycle({ faults, crash, steps, end }: Cycle): Promise<void> {
     this.#cycles++
+    this.#steps = 0
     this.#disk.crashAtOperation(crash?.nth ?? Infinity, crash?.kind ?? 'kill')
     this.#armAll(faults, 'open')
     let phase: 'opening' | 'working' | 'closing' = 'opening'
@@ -115,7 +130,10 @@ class Exploration {
       if (!(await this.#open())) return
       this.#armAll(faults, 'work')
       phase = 'working'
-      for (const step of steps) await this.#step(step)
+      for (const step of steps) {
+        this.#steps++
+        await this.#step(step)
+      }
       phase = 'closing'
       await this.#end(end)
     } catch (error) {
@@ -622,6 +640,7 @@ class Exploration {
 
   /** In the end nothing fails any more: everything must be there, and work. */
   async #finish(): Promise<void> {
+    this.#isFinishing = true
     this.#disk.crashAtOperation(Infinity, 'kill')
     this.#disk.crash('kill')
     this.#crashed('kill')
