@@ -120,7 +120,7 @@ describe('packablePayload()', () => {
   test('refuses undefined at the top and in arrays, and holes', () => {
     assertRefused(undefined, 'ENCODE_FAILED', /payload is undefined/)
     assertRefused([1, undefined], 'ENCODE_FAILED', /payload\[1\] is undefined/)
-     
+
     assertRefused([1, , 2], 'ENCODE_FAILED', /payload\[1\] is undefined/)
   })
 
