@@ -8,10 +8,24 @@ import { crc32 as zlibCrc32 } from 'node:zlib'
 /** From this many bytes on, zlib's call overhead is worth its speed. */
 export const ZLIB_FROM_BYTES = 384
 
+/** Up to this many bytes are copied rather than viewed: a view costs more than it saves. */
+const COPIED_BYTES = 32
+
+/** A buffer of each short length, because crc-32 sums whole arrays only. */
+const copies = Array.from({ length: COPIED_BYTES + 1 }, (_, length) => new Uint8Array(length))
+
 /** The checksum of `bytes` from `start` to `end`, continuing from `seed` (0 starts afresh). */
 export function checksum(bytes: Uint8Array, start: number, end: number, seed: number): number {
-  const part = start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end)
-  return part.length < ZLIB_FROM_BYTES ? crc32.buf(part, seed) >>> 0 : zlibCrc32(part, seed)
+  const length = end - start
+  if (length <= COPIED_BYTES) return crc32.buf(copyShort(bytes, start, length), seed) >>> 0
+  const part = length === bytes.length ? bytes : bytes.subarray(start, end)
+  return length < ZLIB_FROM_BYTES ? crc32.buf(part, seed) >>> 0 : zlibCrc32(part, seed)
+}
+
+function copyShort(bytes: Uint8Array, start: number, length: number): Uint8Array {
+  const copy = copies[length] as Uint8Array
+  for (let i = 0; i < length; i++) copy[i] = bytes[start + i] as number
+  return copy
 }
 
 /**

@@ -58,11 +58,15 @@ export class CommandQueue {
     return this.#groups.every((group) => group.commands.length === 0)
   }
 
+  /** Commands in the first group in waiting. */
+  get firstGroupCommands(): number {
+    return this.#groups[0]?.commands.length ?? 0
+  }
+
   /** Whether the first group in waiting has reached a limit, so that more could not join it. */
   get isFirstGroupFull(): boolean {
     if (this.#groups.length > 1) return true
-    const commands = this.#groups[0]?.commands.length ?? 0
-    return commands >= this.#limits.batchCommitCount
+    return this.firstGroupCommands >= this.#limits.batchCommitCount
   }
 
   /** Where the next command's frames are to be laid down, at its `end`. */

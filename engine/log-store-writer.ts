@@ -25,6 +25,7 @@ import type { CommandGroup, CommandQueue } from './command-queue.ts'
 import { TrimCommand, type Command, type FramePlace } from './commands.ts'
 import { storeFailed, writeFailed } from './errors.ts'
 import { MAX_SEGMENT } from './file-names.ts'
+import { CommitPacing } from './commit-pacing.ts'
 import type { MetadataKeeper } from './metadata-keeper.ts'
 import type { PreparedSegment, Reserve } from './reserve.ts'
 import { SegmentWriter } from './segment-writer.ts'
@@ -88,6 +89,7 @@ export class LogStoreWriter {
   #rollAt: number
   #place: Place
   #inFlight: CommandGroup | undefined
+  readonly #pacing = new CommitPacing()
   #isScheduled = false
   #isHurried = false
   #delayTimer: unknown
@@ -142,7 +144,12 @@ export class LogStoreWriter {
    * everybody who appends in the same tick, or because of the same acknowledgements, is in it.
    */
   wake(): void {
-    if (this.#isScheduled || this.#inFlight !== undefined) return
+    if (this.#inFlight !== undefined) return
+    if (this.#options.queue.firstGroupCommands >= this.#pacing.enough) {
+      this.#flush()
+      return
+    }
+    if (this.#isScheduled) return
     if (this.#mayDelay()) {
       const flush = (): void => {
         this.#delayTimer = undefined
@@ -153,11 +160,9 @@ export class LogStoreWriter {
       return
     }
     this.#isScheduled = true
-    queueMicrotask(() => {
-      process.nextTick(() => {
-        this.#isScheduled = false
-        this.#flush()
-      })
+    afterMicrotasks(() => {
+      this.#isScheduled = false
+      this.#flush()
     })
   }
 
@@ -267,13 +272,19 @@ export class LogStoreWriter {
       records: flight.records,
       bytes: flight.bytes.length,
     })
+    // What is decided by time goes by the store's clock, what is reported by the process's own.
+    const { clock } = this.#options
+    const pacedAt = clock.now()
     const startedAt = performance.now()
     writer.commit({ buffers, keepZeros, zerosLimit: limit }, (outcome) => {
       if (trace !== undefined)
         finishCommit(trace, outcome.kind === 'durable' ? undefined : outcome.cause)
       if (outcome.kind === 'unknown') this.#fail(outcome.cause)
       else if (outcome.kind === 'no-space') withoutRoom(outcome.cause)
-      else this.#durable(flight, outcome.bytes, performance.now() - startedAt)
+      else {
+        const paceMs = Math.max(0, clock.now() - pacedAt)
+        this.#durable(flight, outcome.bytes, performance.now() - startedAt, paceMs)
+      }
     })
   }
 
@@ -309,7 +320,7 @@ export class LogStoreWriter {
     return { target, commands, place, bytes: bytes.subarray(0, length), end, records }
   }
 
-  #durable(flight: Flight, bytes: number, syncMs: number): void {
+  #durable(flight: Flight, bytes: number, syncMs: number, paceMs: number): void {
     const { target, commands, place, end, records } = flight
     const { hooks, state, metrics } = this.#options
     if (target.start !== undefined) this.#rolled(target, target.start)
@@ -317,6 +328,18 @@ export class LogStoreWriter {
     hooks.onDurable(commands, place, target.writer.fileEnd)
     metrics.committed(records, bytes, syncMs)
     this.#land(commands, state.adopt())
+    this.#pace(commands.length, paceMs)
+  }
+
+  /** Takes the time that the callers' work takes after their acknowledgements. */
+  #pace(commands: number, commitMs: number): void {
+    const { clock, isInline } = this.#options
+    if (isInline) return
+    this.#pacing.landed(commands, commitMs)
+    const startedAt = clock.now()
+    afterMicrotasks(() => {
+      this.#pacing.resumed(Math.max(0, clock.now() - startedAt))
+    })
   }
 
   #rolled({ writer }: Target, start: Uint8Array): void {
@@ -333,6 +356,7 @@ export class LogStoreWriter {
     this.#acknowledge(commands)
     this.#options.hooks.onAcknowledged(changed)
     if (this.#options.queue.isEmpty) this.#tellIdle()
+    else if (this.#pacing.isSplit) this.#flush()
     else this.wake()
   }
 
@@ -422,6 +446,11 @@ export class LogStoreWriter {
     await this.#current?.close()
     this.#current = undefined
   }
+}
+
+/** Calls back once all microtasks that are due, and those that they lead to, are done. */
+function afterMicrotasks(callback: () => void): void {
+  queueMicrotask(() => process.nextTick(callback))
 }
 
 /** Lays the frames of kept commands one behind the other and seals them. */
