@@ -291,12 +291,8 @@ export class LogStore implements Store {
   }
 
   #onDurable(commands: readonly Command[], at: FramePlace, fileEnd: number): void {
-    const { segments, metadata, metrics, place } = this.#parts
-    for (const command of commands) {
-      if (!command.isKept) continue
-      command.addTo(segments.tailIndex, at)
-      if (command instanceof TrimCommand) metrics.trimmed()
-    }
+    const { segments, metadata, place } = this.#parts
+    for (const command of commands) if (command.isKept) command.addTo(segments.tailIndex, at)
     place.now = this.#writer.place
     segments.grow(place.now.position, fileEnd)
     metadata.onCommit()

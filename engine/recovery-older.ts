@@ -12,9 +12,8 @@ import { segmentFile, segmentPath } from './file-names.ts'
 import type { FileSystem, StoreFile } from './file-system.ts'
 import { GroupScanner } from './group-scanner.ts'
 import { readFully, withFile } from './io.ts'
-import type { LiveSegment } from './recovery.ts'
 import { factsAtStart, stakeOfSegment } from './recovery-stakes.ts'
-import { headOf, isNewerVersion, type SegmentHead } from './segment-head.ts'
+import { headOf, isNewerVersion, type SegmentHead, type LiveSegment } from './segment-head.ts'
 
 /** An older segment as far as it can be seen without its successor. */
 interface OlderSegment {

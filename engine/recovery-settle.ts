@@ -13,7 +13,8 @@ import { METADATA_TEMPORARY, segmentOfIndexName, segmentOfName, segmentPath } fr
 import type { FileSystem, StoreFile } from './file-system.ts'
 import { GroupScanner } from './group-scanner.ts'
 import { readFully, withFile, writeFully, writeZeros } from './io.ts'
-import type { Judgement, LiveSegment, TailSegment } from './recovery.ts'
+import type { Judgement, TailSegment } from './recovery.ts'
+import type { LiveSegment } from './segment-head.ts'
 
 export async function settleStore(
   fileSystem: FileSystem,

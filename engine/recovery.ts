@@ -36,7 +36,12 @@ import { readMetadata, type MetadataFound } from './metadata-file.ts'
 import { judgeOlderSegments, readGroupHeader } from './recovery-older.ts'
 import { stakeAfter } from './recovery-stakes.ts'
 import { replayGroup, replayTarget, type ReplayTarget } from './replay.ts'
-import { isNewerVersion, readSegmentHead, type SegmentHead } from './segment-head.ts'
+import {
+  isNewerVersion,
+  readSegmentHead,
+  type SegmentHead,
+  type LiveSegment,
+} from './segment-head.ts'
 import { GrowingIndex } from './segment-index.ts'
 
 /** The place before any group. */
@@ -46,14 +51,6 @@ export const ORIGIN: Place = {
   groupPosition: 0,
   groupNumber: 0,
   groupChecksum: 0,
-}
-
-/** A segment whose groups were counted in: it may be read up to `end`. */
-export interface LiveSegment {
-  readonly segment: number
-  /** Where its groups end. */
-  readonly end: number
-  readonly size: number
 }
 
 /** The segment with the last whole group. */

@@ -26,6 +26,14 @@ export interface SegmentHead {
   readonly start: number
 }
 
+/** A segment whose groups were counted in: it may be read up to `end`. */
+export interface LiveSegment {
+  readonly segment: number
+  /** Where its groups end. */
+  readonly end: number
+  readonly size: number
+}
+
 /** Whether a file is of a version that this code does not know, by a prefix that is intact. */
 export function isNewerVersion(version: number | undefined): boolean {
   return version !== undefined && version !== FORMAT_VERSION
