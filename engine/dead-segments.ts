@@ -7,6 +7,7 @@ import type { Background } from './background.ts'
 import { indexPath, segmentPath } from './file-names.ts'
 import type { FileSystem } from './file-system.ts'
 import { unlinkIfThere } from './index-file.ts'
+import type { SegmentIndex } from './segment-index.ts'
 import type { SegmentSet } from './segment-set.ts'
 import type { LogletCell, StoreState } from './store-state.ts'
 
@@ -20,6 +21,13 @@ export interface DeadSegmentsOptions {
   readonly declare: (last: number) => Promise<void>
   /** Room was made. */
   readonly onFreed: () => void
+}
+
+/** Whether a loglet has records, in the segment of an index, that are not trimmed. */
+export function needsSegment({ facts }: LogletCell, index: SegmentIndex): boolean {
+  const runs = index.find(facts.id)
+  if (runs === undefined || runs.count === 0) return false
+  return runs.endTail - 1 > facts.trimPoint
 }
 
 export class DeadSegments {
@@ -79,17 +87,12 @@ export class DeadSegments {
     const { index, damagedAt } = await segments.index(segment)
     // What is behind damage may be needed: only a repair may give it up.
     if (damagedAt !== undefined) return false
-    const needs = (cell: LogletCell): boolean => {
-      const runs = index.find(cell.facts.id)
-      if (runs === undefined || runs.count === 0) return false
-      return runs.endTail - 1 > cell.facts.trimPoint
-    }
     if (this.#keeper?.segment === segment) {
       const cell = state.cell(this.#keeper.loglet)
-      if (cell !== undefined && needs(cell)) return false
+      if (cell !== undefined && needsSegment(cell, index)) return false
     }
     for (const cell of state.cells()) {
-      if (!needs(cell)) continue
+      if (!needsSegment(cell, index)) continue
       this.#keeper = { segment, loglet: cell.facts.id }
       return false
     }

@@ -44,6 +44,8 @@ export interface WriterHooks {
   readonly onDurable: (commands: readonly Command[], place: FramePlace, end: number) => void
   /** The outcomes were told; the cells' facts changed. */
   readonly onAcknowledged: (changed: readonly LogletCell[]) => void
+  /** Whether nothing in the current segment is needed any more. */
+  readonly isTailDead: () => boolean
   readonly onFailed: (error: LogError) => void
 }
 
@@ -88,6 +90,8 @@ export class LogStoreWriter {
   /** Where the current segment's groups start, and the position after which it rolls. */
   #rollAt: number
   #place: Place
+  /** Whether a group found no room since the current segment was begun. */
+  #lacksRoom = false
   #inFlight: CommandGroup | undefined
   readonly #pacing = new CommitPacing()
   #isScheduled = false
@@ -211,7 +215,7 @@ export class LogStoreWriter {
 
   #write(commands: readonly Command[], kept: readonly Command[]): void {
     const current = this.#current
-    if (current !== undefined && current.end < this.#rollAt) {
+    if (current !== undefined && current.end < this.#rollAt && !this.#rollsForRoom()) {
       this.#commit({ writer: current, start: undefined }, commands, kept)
       return
     }
@@ -228,6 +232,12 @@ export class LogStoreWriter {
         this.#withoutRoom(commands, cause)
       },
     )
+  }
+
+  /** A segment that takes no more, and holds nothing that is needed, gives its room back. */
+  #rollsForRoom(): boolean {
+    if (!this.#lacksRoom || this.#options.reserve.ready === undefined) return false
+    return this.#options.hooks.isTailDead()
   }
 
   /** The prepared file becomes a segment once its first group is durable. */
@@ -345,6 +355,7 @@ export class LogStoreWriter {
   #rolled({ writer }: Target, start: Uint8Array): void {
     const old = this.#current
     this.#current = writer
+    this.#lacksRoom = false
     this.#rollAt = this.#rollPosition(start.length)
     this.#options.reserve.advance()
     this.#options.hooks.onRoll(writer.segment, old === undefined ? undefined : this.#place, old)
@@ -389,6 +400,7 @@ export class LogStoreWriter {
   #withoutRoom(commands: readonly Command[], cause: unknown): void {
     const { state, reserve } = this.#options
     state.discard()
+    this.#lacksRoom = true
     const error = writeFailed(cause)
     for (const command of commands) if (!command.givesSpaceBack) command.fail(error)
     reserve.prepareSoon()

@@ -26,7 +26,7 @@ import {
   type OffsetsListener,
   type StateCommand,
 } from './commands.ts'
-import { DeadSegments } from './dead-segments.ts'
+import { DeadSegments, needsSegment } from './dead-segments.ts'
 import { closed, storeFailed } from './errors.ts'
 import type { FrameBuffer } from './frame-buffer.ts'
 import { HaltingFileSystem } from './halting-file-system.ts'
@@ -127,6 +127,7 @@ export class LogStore implements Store {
           onRoll: (segment, end, old) => this.#onRoll(segment, end, old),
           onDurable: (commands, at, fileEnd) => this.#onDurable(commands, at, fileEnd),
           onAcknowledged: (changed) => this.#onAcknowledged(changed),
+          isTailDead: () => this.#isTailDead(),
           onFailed: (error) => this.#onFailed(error),
         },
       },
@@ -307,6 +308,12 @@ export class LogStore implements Store {
     if (frees) this.#dead.look()
     this.#reserve.growSoon()
     this.#reserve.prepareSoon()
+  }
+
+  #isTailDead(): boolean {
+    const { segments, state } = this.#parts
+    for (const cell of state.cells()) if (needsSegment(cell, segments.tailIndex)) return false
+    return true
   }
 
   #onFailed(error: LogError): void {

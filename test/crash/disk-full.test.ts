@@ -140,24 +140,33 @@ for (const kind of ['tmpfs', 'ext4'] as const) {
   })
 }
 
-test('a limit on the size of files (ulimit -f): appends are WRITE_FAILED, then go on', async (t) => {
-  const dir = join(await temporaryDirectory(t), 'store')
-  // Below the size at which a segment is rolled, so that a commit meets the limit in mid-write.
-  const kib = 200
-  assert.ok(kib * 1024 < (FILLED_STORE.segmentSizeBytes ?? 0))
-  const command = `ulimit -f ${kib} && exec "$0" "$@"`
-  const child = spawn('bash', ['-c', command, process.execPath, CHILD, dir, 'go on'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+const LIMITED = [
+  ['to the last byte', 'a trim of a segment that takes not one byte more'],
+  // Then the trim fits where nothing else does, and all that it can give back is the last segment.
+  ['mostly', 'a trim of the only segment'],
+] as const
+
+for (const [howFull, what] of LIMITED) {
+  test(`a limit on the size of files (ulimit -f): ${what} gives room`, async (t) => {
+    const dir = join(await temporaryDirectory(t), 'store')
+    // Below the size at which a segment is rolled, so that a commit meets the limit in mid-write.
+    const kib = 200
+    assert.ok(kib * 1024 < (FILLED_STORE.segmentSizeBytes ?? 0))
+    const command = `ulimit -f ${kib} && exec "$0" "$@"`
+    const args = ['-c', command, process.execPath, CHILD, dir, 'go on', howFull]
+    const child = spawn('bash', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    t.after(() => child.kill('SIGKILL'))
+    const filler = new Filler()
+    const exit = once(child, 'exit')
+    await follow(child, filler, 'closed')
+    assert.deepEqual(await exit, [0, null])
+    assert.ok(filler.rejected > 0, 'the limit was met')
+    for (const name of readdirSync(dir)) {
+      assert.ok(statSync(join(dir, name)).size <= kib * 1024, name)
+    }
+    await withStore(dir, async (bifrost) => {
+      assert.equal(bifrost.recovery.droppedBytes, 0)
+      await filler.assertHolds(bifrost)
+    })
   })
-  t.after(() => child.kill('SIGKILL'))
-  const filler = new Filler()
-  const exit = once(child, 'exit')
-  await follow(child, filler, 'closed')
-  assert.deepEqual(await exit, [0, null])
-  assert.ok(filler.rejected > 0, 'the limit was met')
-  for (const name of readdirSync(dir)) assert.ok(statSync(join(dir, name)).size <= kib * 1024, name)
-  await withStore(dir, async (bifrost) => {
-    assert.equal(bifrost.recovery.droppedBytes, 0)
-    await filler.assertHolds(bifrost)
-  })
-})
+}

@@ -5,13 +5,14 @@
  *
  *     ack <log> <LSN> <id> <size>    rejected <count>    full    closed
  *
- * Arguments: directory, 'stop' or 'go on'.
+ * Arguments: directory, 'stop' or 'go on', 'to the last byte' or 'mostly'.
  */
 import { writeSync } from 'node:fs'
 import { Bifrost } from '../../index.ts'
 import { FILLED_STORE, Filler } from './fill.ts'
 
-const [dir, then] = process.argv.slice(2) as [string, 'stop' | 'go on']
+type Arguments = [dir: string, then: 'stop' | 'go on', howFull: 'to the last byte' | 'mostly']
+const [dir, then, howFull] = process.argv.slice(2) as Arguments
 const say = (line: string): void => void writeSync(1, `${line}\n`)
 
 class TellingFiller extends Filler {
@@ -23,7 +24,7 @@ class TellingFiller extends Filler {
 
 const bifrost = await Bifrost.open({ dir, logs: ['a', 'b'], ...FILLED_STORE })
 const filler = new TellingFiller()
-await filler.fill(bifrost)
+await filler.fill(bifrost, howFull === 'mostly')
 say(`rejected ${filler.rejected}`)
 say('full')
 if (then === 'stop') setInterval(() => undefined, 60_000)
