@@ -96,7 +96,6 @@ export class LogCursor {
   /** Reads on. Throws what the log or the disk throws; reading again goes on at the same place. */
   async read(): Promise<CursorStep> {
     const link = this.#link ?? (await this.#logs.onLog(this.#logId, (links) => this.#enter(links)))
-    if (this.refusal !== undefined) throw this.refusal
     const trimPoint = trimPointOf(this.#links ?? [link])
     if (this.#position <= trimPoint) return this.#gap('trim-gap', trimPoint)
     return this.#readLink(link)

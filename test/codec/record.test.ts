@@ -4,6 +4,9 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { Packr, unpack } from 'msgpackr'
 import { LogError, type LogErrorCode } from '../../codec/errors.ts'
+import { packShared } from '../../codec/msgpack.ts'
+import { MAX_PAYLOAD_DEPTH } from '../../codec/payload.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 import {
   createdAtMsOf,
   createdAtOf,
@@ -20,6 +23,7 @@ import {
 
 const LIMIT = 256 * 1024
 const encoder = new RecordEncoder(LIMIT)
+const nil = new Uint8Array([0xc0])
 const packr = new Packr({ useRecords: false, variableMapSize: true })
 
 function encode(payload: unknown, keys?: Keys, createdAtMs = 0): Uint8Array {
@@ -193,6 +197,20 @@ describe('RecordEncoder', () => {
     const body = large.encode({ text }, undefined).body
     assert.deepStrictEqual(decode(body).payload, { text })
     assert.equal(decode(encode('small')).payload, 'small')
+    assert.ok(packShared(['small']).bytes.length <= 1024 * 1024)
+  })
+
+  test('keeps nothing of what it refused', async () => {
+    const small = new RecordEncoder(100)
+    const refuse = (): WeakRef<object> => {
+      const payload = new Uint8Array(1000)
+      code(() => small.prepare(payload, undefined))
+      return new WeakRef(payload)
+    }
+    const ref = refuse()
+    await new Promise(setImmediate)
+    collectGarbage()
+    assert.equal(ref.deref(), undefined)
   })
 })
 
@@ -298,6 +316,23 @@ describe('decodeRecord()', () => {
       )
     }
     assert.equal(decode(encode('next')).payload, 'next')
+  })
+
+  test('takes what is nested as deep as the encoder takes it, and nothing deeper', () => {
+    const envelope = encode(null).subarray(0, -1)
+    for (const [marker, name] of [[0x91], [0x81, 0xa0]] as const) {
+      const level = name === undefined ? [marker] : [marker, name]
+      const nested = (depth: number): Uint8Array =>
+        Buffer.concat([envelope, ...Array<Uint8Array>(depth).fill(new Uint8Array(level)), nil])
+      assert.equal(
+        code(() => decode(nested(MAX_PAYLOAD_DEPTH))),
+        undefined,
+      )
+      assert.equal(
+        code(() => decode(nested(MAX_PAYLOAD_DEPTH + 1))),
+        'CORRUPT',
+      )
+    }
   })
 
   test('refuses what the encoder never writes', () => {

@@ -1,5 +1,6 @@
 /** The loglet contract: appends and batches, their order, their conditions and their limits. */
 import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
 import { mock, test } from 'node:test'
 import { EncodedRecord, RecordEncoder } from '../../codec/record.ts'
 import { rejection } from '../support/expect-error.ts'
@@ -273,7 +274,7 @@ export function appendContract(open: OpenProvider): void {
     assert.deepEqual(await payloadsFrom(loglet, 1), [1])
   })
 
-  test('a thousand appends share one signal without a warning', async (t) => {
+  test('a thousand appends share one signal without a warning, and leave nothing on it', async (t) => {
     const loglet = await newLoglet(await open(t))
     const warnings: Error[] = []
     const listener = (warning: Error): number => warnings.push(warning)
@@ -283,5 +284,6 @@ export function appendContract(open: OpenProvider): void {
     await Promise.all(Array.from({ length: 1000 }, (_, i) => append(loglet, i, { signal })))
     await new Promise(setImmediate)
     assert.deepEqual(warnings, [])
+    assert.equal(getEventListeners(signal, 'abort').length, 0)
   })
 }

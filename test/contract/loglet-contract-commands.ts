@@ -153,6 +153,23 @@ export function commandContract(open: OpenProvider): void {
     assert.deepEqual(await payloadsFrom(loglet, 1), ['first', 'from the listener'])
   })
 
+  test('a listener of watch() that watches again is called once for each change', async (t) => {
+    const loglet = await newLoglet(await open(t))
+    let calls = 0
+    const listener = (): void => {
+      stop()
+      stop = loglet.watch(listener)
+      assert.ok(++calls < 100, 'called without end')
+    }
+    let stop = loglet.watch(listener)
+    await append(loglet, 1)
+    const once = calls
+    await append(loglet, 2)
+    stop()
+    assert.ok(once > 0)
+    assert.equal(calls, 2 * once)
+  })
+
   test('the state is what is durable when it is read', async (t) => {
     const loglet = await newLoglet(await open(t))
     const pending = append(loglet, 1)

@@ -95,6 +95,15 @@ describe('appendStream()', () => {
     assert.equal(batchCounts(bifrost).write_batch_count.count - before, 3)
   })
 
+  test('leaves nothing on its signal', async (t) => {
+    const bifrost = await open(t)
+    const { signal } = new AbortController()
+    await bifrost.appendStream('log', ready(25), { signal })
+    const failing = bifrost.appendStream('log', [() => 1], { signal })
+    await rejection(failing, 'ENCODE_FAILED')
+    assert.equal(getEventListeners(signal, 'abort').length, 0)
+  })
+
   test('gives each record its keys', async (t) => {
     const bifrost = await open(t)
     await bifrost.appendStream('log', [1, 2], { keys: (n) => [`n${n}`] })

@@ -7,6 +7,7 @@ import { describe, test, type TestContext } from 'node:test'
 import { logError } from '../../codec/errors.ts'
 import type { Bifrost } from '../../loglets/bifrost.ts'
 import { rejection, thrown } from '../support/expect-error.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 import { Gate, openMemoryStore, type TestOptions } from './memory-store.ts'
 import { FailingProvider } from './wrapped-provider.ts'
 
@@ -268,6 +269,20 @@ describe('an appender', () => {
     await disposing
     assert.equal(appender.lastCommitted, 5)
     assert.equal(await appender.committed(), 5)
+  })
+
+  test('is held by nothing once all is durable', async (t) => {
+    const bifrost = await open(t)
+    const use = async (): Promise<WeakRef<object>> => {
+      const appender = bifrost.createAppender('log')
+      await appender.enqueue(1)
+      await appender.committed()
+      return new WeakRef(appender)
+    }
+    const ref = await use()
+    await turn()
+    collectGarbage()
+    assert.equal(ref.deref(), undefined)
   })
 
   test('refuses limits out of range', async (t) => {

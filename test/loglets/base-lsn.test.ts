@@ -60,6 +60,10 @@ describe('a log whose link begins at LSN 100', () => {
     const bifrost = await openAt(t, { log: BASE, one: 1 })
     const open = { sealed: false, reason: undefined }
     assert.deepEqual(await bifrost.findTail('log'), { ...open, lsn: 100, last: undefined })
+    for (const expectedTail of [1, 99, 101]) {
+      const call = bifrost.append('log', 'a', { expectedTail })
+      assert.equal((await rejection(call, 'TAIL_MISMATCH')).tail, 100)
+    }
     assert.equal(await bifrost.append('log', 'a', { expectedTail: 100 }), 100)
     assert.deepEqual(await bifrost.findTail('log'), { ...open, lsn: 101, last: 100 })
     for (const expectedTail of [1, 2, 99, 100, 102, Number.MAX_SAFE_INTEGER]) {

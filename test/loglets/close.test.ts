@@ -42,10 +42,18 @@ describe('close()', () => {
     assert.equal(bifrost.failure, undefined)
   })
 
-  test('refuses everything that is called after it', async () => {
-    const bifrost = await openMemoryStore({}, { startsInOpen: true })
+  test('refuses everything that is called after it, also while it still commits', async () => {
+    const gate = new Gate()
+    const opening = openMemoryStore(
+      { logs: [] },
+      { startsInOpen: true, internals: { schedule: gate.schedule } },
+    )
+    const bifrost = await opening
+    const creating = bifrost.createLog('log')
+    gate.step()
+    await creating
     const appender = bifrost.createAppender('log')
-    await bifrost.append('log', 1)
+    await appender.enqueue('before')
     const closing = bifrost.close()
     const refuse = async (): Promise<void> => {
       const log = bifrost.log('log')
@@ -75,7 +83,10 @@ describe('close()', () => {
       await Promise.all(calls.map((call) => rejection(call, 'CLOSED')))
     }
     await refuse()
+    assert.equal(bifrost.status, 'closing')
+    gate.open()
     await closing
+    assert.equal(appender.lastCommitted, 1)
     await refuse()
   })
 
@@ -172,6 +183,7 @@ describe('close()', () => {
       },
     )
     await bifrost.append('log', 1)
+    await Promise.all([bifrost.close(), bifrost.close()])
     await bifrost.close()
     assert.equal(graces.length, 1)
     assert.ok(graces[0] !== undefined && graces[0] > 0 && graces[0] <= 5000)

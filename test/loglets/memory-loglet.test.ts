@@ -1,12 +1,11 @@
 /** What the in-memory loglet does beyond the contract: memory, time, groups and its last offset. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { resolveStoreOptions } from '../../engine/options.ts'
 import { MemoryProvider, type MemoryInternals } from '../../loglets/memory-provider.ts'
 import type { Loglet } from '../../loglets/loglet.ts'
 import { append, appendBatch, newLoglet, payloadsFrom, readOnce } from '../contract/loglet-probe.ts'
+import { collectGarbage } from '../support/collect-garbage.ts'
 import { rejection } from '../support/expect-error.ts'
 import { Gate } from './memory-store.ts'
 
@@ -32,12 +31,10 @@ async function filled(count: number): Promise<{ loglet: Loglet; refs: WeakRef<ob
 
 describe('MemoryLoglet', () => {
   test('frees what is trimmed', async () => {
-    setFlagsFromString('--expose-gc')
-    const gc = runInNewContext('gc') as () => void
     const { loglet, refs } = await filled(100)
     await loglet.trim(60)
     await new Promise((resolve) => setTimeout(resolve, 10))
-    gc()
+    collectGarbage()
     const alive = refs.filter((ref) => ref.deref() !== undefined)
     assert.ok(alive.length <= 41, `${alive.length} bodies are still held`)
   })

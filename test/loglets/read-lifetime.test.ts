@@ -262,6 +262,19 @@ describe('what ends a reader', () => {
     await rejection(ahead.readNext(), 'UNKNOWN_LOG')
   })
 
+  test('deleteLog() is UNKNOWN_LOG, although the log is made again while it looks on', async (t) => {
+    const { bifrost, provider } = await open(t, 1)
+    await bifrost.seal('log')
+    const reader = bifrost.createReader('log', { last: 0 })
+    provider.afterRead = async () => {
+      provider.afterRead = undefined
+      await bifrost.deleteLog('log')
+      await bifrost.createLog('log')
+      await bifrost.appendBatch('log', ['other', 'other', 'other'])
+    }
+    await rejection(reader.readNext(), 'UNKNOWN_LOG')
+  })
+
   test('a failed store is STORE_FAILED, at the tail only', async (t) => {
     const { bifrost, provider } = await open(t, 2, { readAheadBytes: 1 })
     const parked = bifrost.createReader('log', { last: 0 }).readNext()

@@ -1,5 +1,6 @@
 /** Readers: one cursor, where it starts and ends, gaps, filters, and the calls that share it. */
 import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
 import { describe, test, type TestContext } from 'node:test'
 import type { Bifrost } from '../../loglets/bifrost.ts'
 import type { LogRecord } from '../../loglets/log-record.ts'
@@ -215,6 +216,35 @@ describe('the calls of one reader', () => {
     await reader.return()
   })
 
+  test('a call made by somebody who was just served comes after those who wait', async (t) => {
+    const bifrost = await open(t)
+    const reader = readerOf(bifrost)
+    const [first, second] = [reader.readNext(), reader.readNext()]
+    const third = first.then(() => reader.readNext())
+    await new Promise(setImmediate)
+    await bifrost.appendBatch('log', [1, 2, 3])
+    assert.deepEqual((await Promise.all([first, second, third])).map(brief), [1, 2, 3])
+    await reader.return()
+  })
+
+  test('a record that comes between the last read and the pause is not slept through', async (t) => {
+    let provider: FailingProvider | undefined
+    const bifrost = await openMemoryStore(
+      {},
+      { startsInOpen: true, wrap: (inner) => (provider = new FailingProvider(inner)) },
+    )
+    t.after(() => bifrost.close())
+    assert.ok(provider)
+    let isFirst = true
+    provider.afterRead = async () => {
+      if (isFirst) await bifrost.append('log', 1)
+      isFirst = false
+    }
+    const reader = readerOf(bifrost)
+    assert.equal(brief(await reader.readNext()), 1)
+    await reader.return()
+  })
+
   test('readNextOpt() gives what is there and waits for nothing', async (t) => {
     const bifrost = await open(t, 2)
     const reader = readerOf(bifrost)
@@ -286,14 +316,17 @@ describe('the calls of one reader', () => {
     let letRead: (() => void) | undefined
     assert.ok(provider)
     provider.beforeRead = () => new Promise((resolve) => (letRead = resolve))
-    const reader = readerOf(bifrost)
+    const { signal } = new AbortController()
+    const reader = readerOf(bifrost, { signal })
     const call = reader.readNext()
     await new Promise(setImmediate)
     await reader.return()
     assert.equal(await call, undefined)
+    assert.equal(getEventListeners(signal, 'abort').length, 0)
     letRead?.()
     await new Promise(setImmediate)
     assert.equal(reader.readPointer, 1)
+    assert.equal(await reader.readNext(), undefined)
   })
 
   test('break, an exception and dispose end the reader', async (t) => {

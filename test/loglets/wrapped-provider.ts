@@ -120,7 +120,9 @@ class FailingLoglet implements Loglet {
     const error = this.#provider.readErrors.shift()
     if (error !== undefined) throw error
     await this.#provider.beforeRead?.()
-    return this.#inner.read(...args)
+    const outcome = await this.#inner.read(...args)
+    await this.#provider.afterRead?.()
+    return outcome
   }
 
   watch(listener: () => void): () => void {
@@ -143,6 +145,7 @@ export class FailingProvider extends WrappedProvider {
   readonly readErrors: LogError[] = []
   failure: LogError | undefined
   beforeRead: (() => Promise<void>) | undefined
+  afterRead: (() => Promise<void>) | undefined
   /** How many reads were begun. */
   reads = 0
   /** How many watches are on. */
