@@ -4,7 +4,15 @@
  * about how far each loglet had come. Only errors and repairs pay for it.
  */
 import type { LogRange } from '../codec/errors.ts'
-import { FRAME_HEADER_BYTES, FRAME_KIND, GROUP_HEADER_BYTES } from '../codec/format.ts'
+import { readU32 } from '../codec/bytes.ts'
+import {
+  FRAME_HEADER_BYTES,
+  FRAME_KIND,
+  FRAME_KIND_AT,
+  FRAME_LOGLET_AT,
+  FRAME_OFFSET_AT,
+  GROUP_HEADER_BYTES,
+} from '../codec/format.ts'
 import { decodeFrame, frameEnd } from '../codec/frame.ts'
 import { decodeGroupHeader } from '../codec/group.ts'
 import type { LogFacts, StoreFacts } from '../codec/log-state.ts'
@@ -95,6 +103,7 @@ export class Stakes {
     for (let next: number | undefined = at; next !== undefined && next < limit;) {
       const frame = decodeFrame(bytes, next, limit, segmentSeed, base + next)
       if (frame === undefined) {
+        this.#suspect(bytes, next, limit)
         next = this.#skipDamaged(bytes, next, limit, base, segmentSeed)
         continue
       }
@@ -106,6 +115,16 @@ export class Stakes {
       end = next
     }
     return end
+  }
+
+  /** What looks like a loglet's next record, though it doesn't check, is surely one that is lost. */
+  #suspect(bytes: Uint8Array, at: number, limit: number): void {
+    if (at + FRAME_HEADER_BYTES > limit) return
+    if (readU32(bytes, at + FRAME_KIND_AT) !== FRAME_KIND.data) return
+    const stake = this.#loglets.get(readU32(bytes, at + FRAME_LOGLET_AT))
+    const offset = readU32(bytes, at + FRAME_OFFSET_AT)
+    const high = readU32(bytes, at + FRAME_OFFSET_AT + 4)
+    if (stake?.to === high * 2 ** 32 + offset) stake.to++
   }
 
   /** A damaged frame may still have the right length: then the next one checks. */

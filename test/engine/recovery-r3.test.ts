@@ -15,7 +15,7 @@ describe('R3', () => {
     const path = segmentAt(dir, 1)
     const batch = mapSegment(path).groups.at(-1)
     assert.equal(batch?.frames.length, 5)
-    cutTo(path, batch?.frames[3]?.position ?? 0)
+    cutTo(path, batch.frames[3]?.position ?? 0)
     const { store, labels, report } = await requireRecovered(t, dir)
     assert.deepEqual(labels, ['R3', 'R9'])
     assert.equal(report.droppedFrames, 5)
