@@ -46,6 +46,8 @@ export class SegmentWriter {
   #end: number
   /** The size of the file: from `end` to here it holds zeros. */
   #fileEnd: number
+  /** Whether there was no room for zeros: then no more are asked for. */
+  #isTight = false
 
   constructor(
     segment: number,
@@ -88,6 +90,7 @@ export class SegmentWriter {
   #zerosFor(bytes: number, { keepZeros, zerosLimit }: CommitRequest): number {
     const end = this.#end + bytes
     const existing = Math.max(0, this.#fileEnd - end)
+    if (keepZeros === 0 && this.#isTight) return 0
     if (existing >= keepZeros && (existing > 0 || bytes >= LARGE_GROUP_BYTES)) return 0
     const ahead = Math.min(end + ZEROS_AHEAD_BYTES, zerosLimit) - end
     return Math.max(keepZeros, ahead, 0)
@@ -107,6 +110,7 @@ export class SegmentWriter {
     done: (outcome: CommitOutcome) => void,
   ): void {
     const attempt = new Attempt(this.#file, this.#end, this.#isInline)
+    this.#isTight = true
     attempt.run([...request.buffers], bytes, (error) => {
       // Zeros of the first try may lie behind the group, or not: the next groups write over them.
       if (error === null) done(this.#durable(bytes, 0))

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { test, type TestContext } from 'node:test'
 import type { StoreOptions } from '../../engine/options.ts'
-import type { OperationKind, TraceEntry } from '../support/faults.ts'
+import type { Operation, OperationKind, TraceEntry } from '../support/faults.ts'
 import { temporaryDirectory } from '../support/temp-dir.ts'
 import { EngineStore } from './engine-store.ts'
 
@@ -109,6 +109,20 @@ test('LogStore.read() neither writes nor syncs', async (t) => {
   const { operations } = await trace(store, load)
   assert.ok(operations.length > 0)
   for (const { kind } of operations) assert.match(kind, /^(open|size|read|close)$/)
+})
+
+test('LogStore.append() asks a disk that has no room for zeros only once', async (t) => {
+  const { store } = await openQuiet(t, 1)
+  // Uses up the zeros that are there, so that the next small group takes new ones along.
+  await store.appendBatch('log-0', [new Uint8Array(3 * 1024 * 1024)])
+  const isLarge = (operation: Operation): boolean => (operation.length ?? 0) > 512 * 1024
+  store.fileSystem.faults.fail(isLarge, { code: 'ENOSPC' }, Infinity)
+  const lengths = async (): Promise<boolean[]> => {
+    const { operations } = await trace(store, () => store.append('log-0', PAYLOAD))
+    return operations.filter(({ kind }) => kind === 'commit').map(isLarge)
+  }
+  assert.deepEqual(await lengths(), [true, false])
+  assert.deepEqual(await lengths(), [false])
 })
 
 test('LogStore.append() adds no sync to a commit that rolls to a prepared segment', async (t) => {
