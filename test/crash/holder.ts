@@ -18,12 +18,15 @@ export class Holder {
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   }
 
-  /** Starts it; it is killed when the test ends. `mode` is that of fs-ext-mode.ts. */
-  static start(t: TestContext, dir: string, mode?: string): Holder {
-    const args = mode === undefined ? [] : ['--import', FS_EXT_MODE]
+  /**
+   * Starts it; it is killed when the test ends. FS_EXT_MODE in `variables` is that of
+   * fs-ext-mode.ts; with HOLDER_SPAWNS it starts a process that outlives it, and says its id.
+   */
+  static start(t: TestContext, dir: string, variables: NodeJS.ProcessEnv = {}): Holder {
+    const args = variables['FS_EXT_MODE'] === undefined ? [] : ['--import', FS_EXT_MODE]
     const child = spawn(process.execPath, [...args, CHILD, dir], {
       stdio: ['pipe', 'pipe', 'inherit'],
-      env: { ...process.env, FS_EXT_MODE: mode },
+      env: { ...process.env, ...variables },
     })
     t.after(() => child.kill('SIGKILL'))
     return new Holder(child)

@@ -1,11 +1,13 @@
 /**
  * The process that is killed, over and over, on one store. It opens the store, says what it found,
- * and then, in mode 'load', does random things from several workers until it is killed; in mode
- * 'open' it kills itself at once, before the store could be closed.
+ * and then does random things from several workers until it is killed: that is the mode 'load'. In
+ * mode 'close' it closes the store in the middle, and ends if it was not killed before. In mode
+ * 'open' it kills itself at once.
  *
  *     state {JSON}      the store as it was found
  *     call {JSON}       an operation, just before it is called
  *     done <n> <JSON>   what it resolved with, or the code of its rejection
+ *     closed            the store is closed
  *
  * Arguments: directory, mode, number of the first operation, seed.
  */
@@ -13,7 +15,7 @@ import { writeSync } from 'node:fs'
 import { Bifrost, LogError, type Entry } from '../../index.ts'
 import { Random } from '../support/random.ts'
 import { dumpStore } from './kill-dump.ts'
-import { payloadOf, type KillOp, type KillResult } from './kill-ops.ts'
+import { payloadOf, type KillMode, type KillOp, type KillResult } from './kill-ops.ts'
 import { KILL_STORE } from './kill-store.ts'
 
 const LEDGER = 3
@@ -21,7 +23,11 @@ const WORKERS = 24
 const NAMES = Array.from({ length: 14 }, (_, i) => `log ${i}`)
 const LEAST_LOGS = 6
 
-const [dir, mode, firstOp, seed] = process.argv.slice(2) as [string, string, string, string]
+/** The load before a close lasts at most this long. */
+const MAX_LOAD_MS = 200
+
+type Arguments = [dir: string, mode: KillMode, firstOp: string, seed: string]
+const [dir, mode, firstOp, seed] = process.argv.slice(2) as Arguments
 
 /** Writes at once: what is told here outlives a kill in the next instruction. */
 function tell(line: string): void {
@@ -47,12 +53,12 @@ class Workload {
 
   /** Makes sure that there are enough logs; then several workers do what chance tells them. */
   async run(): Promise<void> {
-    while (this.#live.length < LEAST_LOGS) await this.#step()
+    while (this.#live.length < LEAST_LOGS && this.#bifrost.status === 'open') await this.#step()
     await Promise.all(Array.from({ length: WORKERS }, () => this.#work()))
   }
 
-  async #work(): Promise<never> {
-    for (;;) await this.#step()
+  async #work(): Promise<void> {
+    while (this.#bifrost.status === 'open') await this.#step()
   }
 
   /** Nothing comes between telling of the call and the call: the ledger has the order of calls. */
@@ -153,8 +159,14 @@ function codeOf(error: unknown): KillResult {
   throw error
 }
 
+async function close(): Promise<void> {
+  await bifrost.close()
+  tell('closed')
+}
+
 const bifrost = await Bifrost.open({ dir, ...KILL_STORE })
 tell(`state ${JSON.stringify({ recovery: bifrost.recovery, logs: await dumpStore(bifrost) })}`)
 if (mode === 'open') process.kill(process.pid, 'SIGKILL')
-const workload = new Workload(bifrost, new Random(Number(seed)), Number(firstOp))
-await workload.run()
+const random = new Random(Number(seed))
+if (mode === 'close') setTimeout(() => void close(), random.below(MAX_LOAD_MS))
+await new Workload(bifrost, random, Number(firstOp)).run()

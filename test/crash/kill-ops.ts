@@ -5,6 +5,9 @@
  */
 import { Random } from '../support/random.ts'
 
+/** What the child does with the store; see kill-child.ts. */
+export type KillMode = 'load' | 'close' | 'open'
+
 export type KillOp =
   | { readonly kind: 'append'; readonly n: number; readonly log: string; readonly count: number }
   /** One record for each of these logs; a log may be named twice. */

@@ -9,7 +9,7 @@ import type { RecoveryReport } from '../../index.ts'
 import { wholeLines } from '../../perf/main-job/whole-lines.ts'
 import { asModel, type DumpedLog } from './kill-dump.ts'
 import { ModelStore } from './kill-model.ts'
-import type { KillOp, KillResult } from './kill-ops.ts'
+import type { KillMode, KillOp, KillResult } from './kill-ops.ts'
 
 /** When the child is killed: some time after it was started, or after it has opened the store. */
 export interface KillMoment {
@@ -34,20 +34,24 @@ export class KillRun {
   #called: KillOp[] = []
   #results = new Map<number, KillResult>()
   #children = 0
+  /** Whether the last child had closed the store before it ended. */
+  #isClosed = false
 
   constructor(dir: string) {
     this.#dir = dir
   }
 
-  /** Runs a child that loads the store until it is killed. */
-  async load(moment: KillMoment, seed: number): Promise<void> {
-    const child = this.#spawn('load', seed)
+  /** Runs a child that loads the store until it is killed, or has closed it before. */
+  async load(moment: KillMoment, seed: number, mode: 'load' | 'close' = 'load'): Promise<void> {
+    const child = this.#spawn(mode, seed)
     const kill = (): void => void setTimeout(() => child.kill('SIGKILL'), moment.ms)
     if (moment.after === 'start') kill()
     await this.#follow(child, () => {
       if (moment.after === 'state') kill()
     })
-    this.#count(moment.after === 'state' ? 'kills under load' : 'kills while opening')
+    if (this.#isClosed) this.#count('closed before the kill')
+    else if (mode === 'close') this.#count('kills around a close')
+    else this.#count(moment.after === 'state' ? 'kills under load' : 'kills while opening')
   }
 
   /** Runs a child that opens the store and dies without closing it. */
@@ -56,7 +60,7 @@ export class KillRun {
     this.#count('deaths after recovery')
   }
 
-  #spawn(mode: 'load' | 'open', seed: number): ChildProcess {
+  #spawn(mode: KillMode, seed: number): ChildProcess {
     this.#children++
     const firstOp = this.#children * OPS_PER_CHILD
     const args = ['--enable-source-maps', CHILD, this.#dir, mode, String(firstOp), String(seed)]
@@ -72,12 +76,15 @@ export class KillRun {
       const [word, rest] = cut(line)
       if (word === 'call') this.#called.push(JSON.parse(rest) as KillOp)
       else if (word === 'done') this.#take(rest)
+      else if (word === 'closed') this.#isClosed = true
       else {
         this.settle(JSON.parse(rest) as Found)
         onState()
       }
     }
-    assert.equal(await ended, 'SIGKILL', 'the child ended by itself; its message is above')
+    const signal = await ended
+    if (this.#isClosed && signal === null) return
+    assert.equal(signal, 'SIGKILL', 'the child ended by itself; its message is above')
   }
 
   #take(rest: string): void {
@@ -92,10 +99,13 @@ export class KillRun {
    */
   settle({ recovery, logs }: Found): void {
     assert.equal(recovery.metadataRebuilt, false, 'a killed process leaves sound metadata')
+    if (this.#isClosed) assert.deepEqual(recovery.findings, [], 'a closed store needs no recovery')
+    this.#isClosed = false
     for (const { label } of recovery.findings) this.#count(`${label} found`)
     const found = asModel(logs)
     const model = this.#model
-    const called = this.#called
+    // What was refused by a store that was being closed was never queued.
+    const called = this.#called.filter(({ n }) => !isClosed(this.#results.get(n)))
     const acknowledged = called.findLastIndex(({ n }) => isSuccess(this.#results.get(n)))
     let done = 0
     while (done <= acknowledged || model.summary() !== found.summary()) {
@@ -145,6 +155,12 @@ function withoutZeros(bytes: Buffer): Buffer {
   return bytes.subarray(0, end)
 }
 
+function isClosed(result: KillResult | undefined): boolean {
+  return (
+    typeof result === 'object' && result !== null && 'code' in result && result.code === 'CLOSED'
+  )
+}
+
 function isSuccess(result: KillResult | undefined): boolean {
   if (result === undefined) return false
   return !(typeof result === 'object' && result !== null && 'code' in result)
@@ -152,6 +168,6 @@ function isSuccess(result: KillResult | undefined): boolean {
 
 /** The first word, and the rest. */
 function cut(line: string): [string, string] {
-  const at = line.indexOf(' ')
+  const at = line.includes(' ') ? line.indexOf(' ') : line.length
   return [line.slice(0, at), line.slice(at + 1)]
 }

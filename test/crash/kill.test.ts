@@ -9,7 +9,7 @@ import { Bifrost } from '../../index.ts'
 import { Random } from '../support/random.ts'
 import { temporaryDirectory } from '../support/temp-dir.ts'
 import { dumpStore } from './kill-dump.ts'
-import { KillRun } from './kill-run.ts'
+import { KillRun, type KillMoment } from './kill-run.ts'
 import { KILL_STORE } from './kill-store.ts'
 
 const LONG = process.env['BIFROST_LONG'] !== undefined
@@ -17,6 +17,11 @@ const KILLS = Number(process.env['BIFROST_KILLS'] ?? (LONG ? 300 : 50))
 const SEED = Number(process.env['BIFROST_SEED'] ?? Date.now() % 2 ** 31)
 /** After this many kills the store is opened twice without being closed. */
 const OPEN_TWICE_EVERY = 6
+
+/** The child closes the store after at most 200 ms. */
+function aroundClose(random: Random): KillMoment {
+  return { after: 'state', ms: random.between(50, 250) }
+}
 
 async function openTwice(run: KillRun): Promise<void> {
   await run.open()
@@ -48,6 +53,7 @@ test(`Bifrost.open() finds all that was acknowledged after each of ${KILLS} kill
     // Now and then the process dies before it has opened the store.
     if (random.chance(0.3)) await run.load({ after: 'start', ms: random.below(250) }, 0)
     await run.load({ after: 'state', ms: random.below(400) }, random.uint32())
+    if (random.chance(0.3)) await run.load(aroundClose(random), random.uint32(), 'close')
     if (kill % OPEN_TWICE_EVERY === 0) await openTwice(run)
   }
   run.settle(await look(dir))

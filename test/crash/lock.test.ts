@@ -76,6 +76,16 @@ test('Bifrost.open() gets in as soon as kill -9 has ended the holder', async (t)
   assert.equal(await bifrost.append('held', 'after the kill'), 2)
 })
 
+test('Bifrost.open() gets in after kill -9 though a child of the holder lives on', async (t) => {
+  const dir = await temporaryDirectory(t)
+  const holder = Holder.start(t, dir, { HOLDER_SPAWNS: 'yes' })
+  const child = Number(await holder.says())
+  t.after(() => process.kill(child, 'SIGKILL'))
+  assert.equal(await holder.says(), 'open')
+  await holder.kill()
+  await open(t, dir)
+})
+
 test('Bifrost.open() is LOCKED, and does not hang, while the holder is stopped', async (t) => {
   const dir = await temporaryDirectory(t)
   const holder = Holder.start(t, dir)
@@ -144,7 +154,7 @@ test('LogStore.shutdown() keeps the lock while a write is stuck', async (t) => {
 test('Bifrost.open() asks for the lock without ever waiting in the kernel', async (t) => {
   const dir = await temporaryDirectory(t)
   await open(t, dir)
-  const holder = Holder.start(t, dir, 'noisy')
+  const holder = Holder.start(t, dir, { FS_EXT_MODE: 'noisy' })
   assert.equal(await holder.says(), 'flock exnb')
   assert.match(await holder.says(), /^LOCKED /)
 })
@@ -157,7 +167,7 @@ for (const [mode, expected] of [
   test(`Bifrost.open() is LOCK_UNAVAILABLE, and makes no store, if fs-ext is ${mode}`, async (t) => {
     const dir = join(await temporaryDirectory(t), 'store')
     mkdirSync(dir)
-    assert.match(await Holder.start(t, dir, mode).says(), expected)
+    assert.match(await Holder.start(t, dir, { FS_EXT_MODE: mode }).says(), expected)
     assert.deepEqual(
       readdirSync(dir).filter((name) => name !== 'lock'),
       [],
