@@ -2,11 +2,12 @@
  * Where appends come in: straight on to a provider that is ready, else encoded at once and held, in
  * call order and bounded in bytes, until the provider has started.
  */
-import { aborted, logError, type LogError } from '../codec/errors.ts'
+import { aborted, type LogError } from '../codec/errors.ts'
 import { RecordEncoder } from '../codec/record.ts'
 import { onAbort } from '../engine/on-abort.ts'
 import type { ResolvedStoreOptions } from '../engine/options.ts'
 import type { AppendRequest } from './append-requests.ts'
+import { queueFull } from './errors.ts'
 import type { LogletProvider } from './loglet-provider.ts'
 import type { ManagedProvider, ProviderTask } from './watchdog.ts'
 
@@ -52,7 +53,7 @@ export class AppendIntake {
 
   #requireRoom(bytes: number): void {
     if (this.#heldBytes + bytes <= this.#queueBytes) return
-    throw logError('QUEUE_FULL', `The queue holds queueBytes (${this.#queueBytes}) already`)
+    throw queueFull(this.#queueBytes)
   }
 }
 

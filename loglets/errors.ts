@@ -9,14 +9,16 @@ import {
 } from '../codec/errors.ts'
 import { lsnOfOffset, type Lsn } from '../codec/offset.ts'
 
+export { closed } from '../engine/errors.ts'
+
 /** The error for a log that doesn't exist, or does no more. */
 export function unknownLog(logId: LogId): LogErrorOf<'UNKNOWN_LOG'> {
   return logError('UNKNOWN_LOG', `There is no log ${JSON.stringify(logId)}`)
 }
 
-/** The error for anything begun after a close, and for what a close ended. */
-export function closed(): LogErrorOf<'CLOSED'> {
-  return logError('CLOSED', 'The store is closed')
+/** The error for an append that finds no room, and does not want to wait for it. */
+export function queueFull(queueBytes: number): LogErrorOf<'QUEUE_FULL'> {
+  return logError('QUEUE_FULL', `The queue holds queueBytes (${queueBytes}) already`)
 }
 
 /** The error for an append of no records. */

@@ -117,6 +117,8 @@ export class MemoryLoglet implements Loglet {
       bytes += body.length
       if (!visit(next++, body, 0, body.length) || bytes >= maxBytes) break
     }
+    // A long log is read turn by turn, so that a reader leaves room for others as one of files does.
+    if (bytes >= maxBytes) await new Promise(setImmediate)
     return { kind: 'data', next }
   }
 

@@ -6,10 +6,11 @@
  *     submit ──▶ waiting (no room) ──▶ queued ──▶ a group ──▶ settled
  *                   └────────── withdrawn ──────────────────────▲
  */
-import { aborted, logError, type LogError } from '../codec/errors.ts'
+import { aborted, type LogError } from '../codec/errors.ts'
 import { Histogram } from '../engine/histogram.ts'
 import type { Metrics } from '../engine/metrics.ts'
 import { onAbort } from '../engine/on-abort.ts'
+import { queueFull } from './errors.ts'
 import { IDLE_METRICS } from './idle-reports.ts'
 
 /** Something to be done in queue order. */
@@ -126,7 +127,7 @@ export class MemoryWriter {
   ): void {
     if (signal?.aborted === true) return command.fail(aborted(signal))
     const hasRoom = this.#waiting.length === 0 && this.#fits(command)
-    if (!hasRoom && whenFull === 'reject') return command.fail(this.#queueFull())
+    if (!hasRoom && whenFull === 'reject') return command.fail(queueFull(this.#limits.queueBytes))
     if (signal !== undefined) this.#watchAbort(command, signal)
     if (hasRoom) this.#admit(command)
     else this.#wait(command)
@@ -167,10 +168,6 @@ export class MemoryWriter {
   #wait(command: MemoryCommand): void {
     this.#waiting.push(command)
     this.#waitingBytes += command.bytes
-  }
-
-  #queueFull(): LogError {
-    return logError('QUEUE_FULL', `The queue holds queueBytes (${this.#limits.queueBytes}) already`)
   }
 
   #watchAbort(command: MemoryCommand, signal: AbortSignal): void {

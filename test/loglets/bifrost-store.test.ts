@@ -1,12 +1,13 @@
 /** The members of a store: what they promise of appends, tails, trims, seals and logs. */
 import assert from 'node:assert/strict'
+import { createHook } from 'node:async_hooks'
 import { describe, test } from 'node:test'
 import { LogError, logError } from '../../codec/errors.ts'
 import { BifrostStore } from '../../loglets/bifrost-store.ts'
 import type { Bifrost } from '../../loglets/bifrost.ts'
 import type { Entry } from '../../loglets/append-options.ts'
 import { rejection, thrown } from '../support/expect-error.ts'
-import { openMemoryStore } from './memory-store.ts'
+import { Gate, openMemoryStore } from './memory-store.ts'
 import { FailingProvider } from './wrapped-provider.ts'
 
 async function payloads(bifrost: Bifrost, logId = 'log'): Promise<unknown[]> {
@@ -130,6 +131,30 @@ describe('append()', () => {
     const lsns = await Promise.all([1, 2, 3].map((n) => bifrost.append('log', n)))
     assert.deepEqual(lsns, [1, 2, 3])
     assert.deepEqual(await payloads(bifrost), [1, 2, 3])
+    await bifrost.close()
+  })
+
+  test('makes one promise', async () => {
+    const gate = new Gate()
+    const opening = openMemoryStore(
+      { logs: [] },
+      { startsInOpen: true, internals: { schedule: gate.schedule } },
+    )
+    const bifrost = await opening
+    const creating = bifrost.createLog('log')
+    gate.step()
+    await creating
+    let promises = 0
+    const hook = createHook({ init: (_id, type) => (promises += type === 'PROMISE' ? 1 : 0) })
+    hook.enable()
+    const appends: unknown[] = []
+    for (let n = 0; n < 100; n++) appends.push(bifrost.append('log', n, { expectedTail: n + 1 }))
+    for (let n = 0; n < 100; n++) appends.push(bifrost.appendBatch('log', [n, n]))
+    gate.step()
+    hook.disable()
+    assert.equal(promises, 200)
+    assert.equal((await Promise.all(appends)).at(-1), 299)
+    gate.open()
     await bifrost.close()
   })
 

@@ -111,6 +111,21 @@ describe('MemoryLoglet', () => {
     assert.equal(loglet.state.tail, 4)
   })
 
+  test('lets others have their turn while a long log is read', async () => {
+    const loglet = await newLoglet(provider())
+    await appendBatch(loglet, Array<string>(200).fill('x'.repeat(100)))
+    let turns = 0
+    const count = (): void => {
+      turns++
+      timer = setImmediate(count)
+    }
+    let timer = setImmediate(count)
+    let next = 1
+    while (next <= 200) next += (await readOnce(loglet, next, { maxBytes: 1000 })).records.length
+    clearImmediate(timer)
+    assert.ok(turns >= 15, `${turns} turns`)
+  })
+
   test('says nothing of disks', async () => {
     const memory = provider()
     await append(await newLoglet(memory), 1)
