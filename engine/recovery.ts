@@ -150,10 +150,9 @@ class Judge {
   }
 
   /** R6: a file whose header checks, but names another store or another number. */
-  #requireOurs(head: SegmentHead): void {
+  #requireOurs(head: SegmentHead, ours = this.#metadata?.storeId): void {
     const { header, segment } = head
     if (header === undefined) return
-    const ours = this.#metadata?.storeId
     const isOther = ours !== undefined && !sameStore(ours, header.storeId)
     if (!isOther && header.segment === segment) return
     const what = isOther ? 'is of another store' : `is a copy of segment ${header.segment}`
@@ -181,6 +180,7 @@ class Judge {
 
   async #judgeFrom(base: SegmentHead): Promise<Judgement> {
     const storeId = (base.header as NonNullable<SegmentHead['header']>).storeId
+    for (const head of this.#trailing) this.#requireOurs(head, storeId)
     await this.#examineTrailing(storeId)
     const facts = base.facts as StoreFacts
     if (facts.isPartial === true) {
@@ -473,7 +473,7 @@ class BaseScan {
 
   visit(group: ScannedGroup, last: Predecessor): boolean {
     this.reach(group.position, last)
-    if (!replayGroup(this.#target, group, this.#seed)) {
+    if (!replayGroup(this.#target, group)) {
       this.contradicts = true
       return false
     }
