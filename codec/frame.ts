@@ -112,6 +112,16 @@ export function frameEndAt(bytes: Uint8Array, at: number): number {
   return at + FRAME_HEADER_BYTES + readU32(bytes, at)
 }
 
+/**
+ * Reads the frame at `at` of a group whose own checksum was checked: nothing is summed again.
+ * Undefined if it does not lie whole before `limit`, or is of no known kind.
+ */
+export function readFrame(bytes: Uint8Array, at: number, limit: number): Frame | undefined {
+  const end = frameEnd(bytes, at, limit)
+  if (end === undefined || !KINDS.has(readU32(bytes, at + FRAME_KIND_AT))) return undefined
+  return frameFields(bytes, at, end)
+}
+
 /** Reads a header that a checksum already vouched for. */
 function frameFields(bytes: Uint8Array, at: number, end: number): Frame | undefined {
   const kind = readU32(bytes, at + FRAME_KIND_AT)

@@ -16,7 +16,7 @@ import {
   type GroupHeader,
   type StreamPosition,
 } from '../codec/group.ts'
-import { decodeFrame, type Frame } from '../codec/frame.ts'
+import { readFrame, type Frame } from '../codec/frame.ts'
 import { readFully, type ReadableFile } from './io.ts'
 
 const WINDOW_BYTES = 1024 * 1024
@@ -99,7 +99,7 @@ export class GroupScanner {
       if (group === undefined || !visit(group)) return
       this.position = group.end
       this.groupPosition = group.position
-      this.last = successionOf(group, this.#seed)
+      this.last = successionOf(group)
     }
   }
 
@@ -139,11 +139,11 @@ export class GroupScanner {
 }
 
 /** What the next group follows: this one, or what the fillers of a repair say. */
-function successionOf(group: ScannedGroup, segmentSeed: number): Predecessor {
+function successionOf(group: ScannedGroup): Predecessor {
   const { number, checksum, isPatched } = group.header
   let succession = { number, checksum }
   if (isPatched) {
-    eachFrame(group, segmentSeed, ({ kind, offset, loglet }) => {
+    eachFrame(group, ({ kind, offset, loglet }) => {
       if (kind === FRAME_KIND.filler) succession = { number: offset, checksum: loglet }
       return true
     })
@@ -157,7 +157,6 @@ function successionOf(group: ScannedGroup, segmentSeed: number): Predecessor {
  */
 export function eachFrame(
   group: ScannedGroup,
-  segmentSeed: number,
   visit: (frame: Frame, position: number) => boolean,
 ): boolean {
   const { bytes, at, header } = group
@@ -165,7 +164,7 @@ export function eachFrame(
   const limit = at + GROUP_HEADER_BYTES + header.length
   let next = at + GROUP_HEADER_BYTES
   for (let i = 0; i < header.frames; i++) {
-    const frame = decodeFrame(bytes, next, limit, segmentSeed, base + next)
+    const frame = readFrame(bytes, next, limit)
     if (frame === undefined || !visit(frame, base + next)) return false
     next = frame.bodyEnd
   }

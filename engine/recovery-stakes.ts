@@ -75,7 +75,7 @@ export function factsAtEnd(
     const seed = segmentSeed(header.storeId, segment)
     const scanner = new GroupScanner(file, seed, start, { number, checksum })
     const target = replayTarget(facts, segment, new GrowingIndex())
-    await scanner.scan(size, (group) => replayGroup(target, group, seed))
+    await scanner.scan(size, (group) => replayGroup(target, group))
     return facts
   })
 }

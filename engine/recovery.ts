@@ -245,7 +245,7 @@ class Judge {
     return withFile(this.#fileSystem, this.#path(head.segment), 'read', async (file) => {
       const scanner = new GroupScanner(file, seed, head.start, last)
       const target = replayTarget(facts, head.segment, index)
-      const scan = new BaseScan(target, seed, last, this.#metadata?.place)
+      const scan = new BaseScan(target, last, this.#metadata?.place)
       await scanner.scan(head.size, (group) => scan.visit(group, scanner.last))
       scan.reach(scanner.position, scanner.last)
       const rest = await examineRest(file, seed, scanner.position, head.size)
@@ -460,12 +460,10 @@ class BaseScan {
   mark: { position: number; last: Predecessor }
   beforeLast: Predecessor
   readonly #target: ReplayTarget
-  readonly #seed: number
   readonly #witness: Place | undefined
 
-  constructor(target: ReplayTarget, seed: number, last: Predecessor, witness: Place | undefined) {
+  constructor(target: ReplayTarget, last: Predecessor, witness: Place | undefined) {
     this.#target = target
-    this.#seed = seed
     this.#witness = witness
     this.mark = { position: 0, last }
     this.beforeLast = last

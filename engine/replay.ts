@@ -46,8 +46,8 @@ export function replayTarget(
  * Applies a whole group. Returns false if its frames contradict the state: they check, but can't
  * belong here. The facts may then be half changed, so the caller must not go on with them.
  */
-export function replayGroup(target: ReplayTarget, group: ScannedGroup, seed: number): boolean {
-  return eachFrame(group, seed, (frame, position) => {
+export function replayGroup(target: ReplayTarget, group: ScannedGroup): boolean {
+  return eachFrame(group, (frame, position) => {
     if (frame.kind === FRAME_KIND.filler) target.isPatched = true
     return replayFrame(target, frame, group.bytes, position) || target.isPatched
   })

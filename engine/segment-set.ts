@@ -247,6 +247,6 @@ async function scanSegment(
   const { groupNumber: number, groupChecksum: checksum } = header.previous
   const scanner = new GroupScanner(file, seed, start, { number, checksum })
   const target = replayTarget(facts, segment, growing)
-  await scanner.scan(end, (group) => replayGroup(target, group, seed))
+  await scanner.scan(end, (group) => replayGroup(target, group))
   return { growing, facts, position: scanner.position }
 }

@@ -127,7 +127,7 @@ export class StreamCursor implements FollowedStream {
     const target = this.#target
     try {
       await scanner.scan(mark, (group) => {
-        if (replayGroup(target, group, this.#seed)) return true
+        if (replayGroup(target, group)) return true
         const what = 'the frames of a group check, but contradict the state before it'
         throw corrupt('R4', segmentFile(this.segment), group.position, [], what)
       })

@@ -41,7 +41,7 @@ async function visitSegment(
     const { groupNumber: number, groupChecksum: checksum } = header.previous
     const scanner = new GroupScanner(file, seed, start, { number, checksum })
     await scanner.scan(size, (group) =>
-      eachFrame(group, seed, (frame) => {
+      eachFrame(group, (frame) => {
         visitFrame(frame, group.bytes, logs, visit)
         return true
       }),
