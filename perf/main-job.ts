@@ -15,7 +15,14 @@ import {
   type Tails,
 } from './main-job/check.ts'
 import { JobFailure } from './main-job/failure.ts'
-import { commitTable, count, fileSystemOf, mebibytes, milliseconds } from './main-job/figures.ts'
+import {
+  commitTable,
+  count,
+  fileSystemOf,
+  mebibytes,
+  milliseconds,
+  plural,
+} from './main-job/figures.ts'
 import { BATCH_RECORDS, Flights } from './main-job/flights.ts'
 import type { Ledger } from './main-job/ledger.ts'
 import { runLoad, type LoadResult } from './main-job/load.ts'
@@ -82,7 +89,7 @@ class MainJob {
   #kill({ seconds, metrics }: LoadResult): void {
     const size = mebibytes(metrics.bifrost_disk_bytes)
     this.#screen.step('Kill', `SIGKILL after ${seconds.toFixed(2)} s, in the middle of the load`)
-    this.#screen.note(`${size} in ${metrics.bifrost_segments} segments are left behind`)
+    this.#screen.note(`${size} are left behind, in ${plural(metrics.bifrost_segments, 'segment')}`)
   }
 
   async #reopen(): Promise<Bifrost> {

@@ -7,6 +7,11 @@ export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US')
 }
 
+/** 1 as '1 segment', 3 as '3 segments'. */
+export function plural(value: number, what: string): string {
+  return `${count(value)} ${what}${value === 1 ? '' : 's'}`
+}
+
 /** Three digits are enough: '0.842', '12.3', '145', '1,204'. */
 function rounded(value: number): string {
   if (value === 0 || value >= 100) return count(value)

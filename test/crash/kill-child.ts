@@ -7,6 +7,7 @@
  *     state {JSON}      the store as it was found
  *     call {JSON}       an operation, just before it is called
  *     done <n> <JSON>   what it resolved with, or the code of its rejection
+ *     seen <n>          a reader got a record of the operation
  *     closed            the store is closed
  *
  * Arguments: directory, mode, number of the first operation, seed.
@@ -15,13 +16,20 @@ import { writeSync } from 'node:fs'
 import { Bifrost, LogError, type Entry } from '../../index.ts'
 import { Random } from '../support/random.ts'
 import { dumpStore } from './kill-dump.ts'
-import { payloadOf, type KillMode, type KillOp, type KillResult } from './kill-ops.ts'
+import {
+  payloadOf,
+  type KillMode,
+  type KillOp,
+  type KillPayload,
+  type KillResult,
+} from './kill-ops.ts'
 import { KILL_STORE } from './kill-store.ts'
 
 const LEDGER = 3
 const WORKERS = 24
 const NAMES = Array.from({ length: 14 }, (_, i) => `log ${i}`)
 const LEAST_LOGS = 6
+const FOLLOWED_LOGS = 3
 
 /** The load before a close lasts at most this long. */
 const MAX_LOAD_MS = 200
@@ -164,9 +172,23 @@ async function close(): Promise<void> {
   tell('closed')
 }
 
-const bifrost = await Bifrost.open({ dir, ...KILL_STORE })
+/** Follows a log from its tail on, until the log is deleted or the store closed. */
+async function follow(log: string): Promise<void> {
+  const { lsn: from } = await bifrost.findTail(log)
+  for await (const record of bifrost.createReader<KillPayload>(log, { from })) {
+    if (record.kind === 'data') tell(`seen ${record.payload.n}`)
+  }
+}
+
+const random = new Random(Number(seed))
+const bifrost = await Bifrost.open({
+  dir,
+  ...KILL_STORE,
+  commitMode: random.chance(0.3) ? 'inline' : 'async',
+  batchCommitDelayMs: random.chance(0.2) ? 2 : 0,
+})
 tell(`state ${JSON.stringify({ recovery: bifrost.recovery, logs: await dumpStore(bifrost) })}`)
 if (mode === 'open') process.kill(process.pid, 'SIGKILL')
-const random = new Random(Number(seed))
 if (mode === 'close') setTimeout(() => void close(), random.below(MAX_LOAD_MS))
+for (const log of bifrost.logIds().slice(0, FOLLOWED_LOGS)) follow(log).catch(codeOf)
 await new Workload(bifrost, random, Number(firstOp)).run()

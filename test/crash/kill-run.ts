@@ -33,6 +33,8 @@ export class KillRun {
   /** What was called since the store was last seen, in the order of the calls. */
   #called: KillOp[] = []
   #results = new Map<number, KillResult>()
+  /** Operations whose records a reader got: readers see what is durable, and nothing else. */
+  readonly #seen = new Set<number>()
   #children = 0
   /** Whether the last child had closed the store before it ended. */
   #isClosed = false
@@ -76,6 +78,7 @@ export class KillRun {
       const [word, rest] = cut(line)
       if (word === 'call') this.#called.push(JSON.parse(rest) as KillOp)
       else if (word === 'done') this.#take(rest)
+      else if (word === 'seen') this.#seen.add(Number(rest))
       else if (word === 'closed') this.#isClosed = true
       else {
         this.settle(JSON.parse(rest) as Found)
@@ -106,7 +109,9 @@ export class KillRun {
     const model = this.#model
     // What was refused by a store that was being closed was never queued.
     const called = this.#called.filter(({ n }) => !isClosed(this.#results.get(n)))
-    const acknowledged = called.findLastIndex(({ n }) => isSuccess(this.#results.get(n)))
+    const acknowledged = called.findLastIndex(
+      ({ n }) => this.#seen.has(n) || isSuccess(this.#results.get(n)),
+    )
     let done = 0
     while (done <= acknowledged || model.summary() !== found.summary()) {
       const op = called[done++]
@@ -118,8 +123,10 @@ export class KillRun {
     }
     this.#count('called', called.length)
     this.#count('there without an acknowledgement', done - 1 - acknowledged)
+    this.#count('seen by readers', this.#seen.size)
     this.#called = []
     this.#results.clear()
+    this.#seen.clear()
   }
 
   #apply(op: KillOp): void {
