@@ -36,8 +36,8 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const startedAt = performance.now()
   const elapsed = (): number => performance.now() - startedAt
   const killAfter = options.seconds * 1000 + Math.random() * KILL_JITTER_MS
-  while (elapsed() < killAfter) {
-    await child.run(Math.min(PROGRESS_EVERY_MS, killAfter - elapsed()))
+  while (elapsed() < killAfter || !hasBegun(child.ledger)) {
+    await child.run(Math.min(PROGRESS_EVERY_MS, Math.max(1, killAfter - elapsed())))
     options.onProgress(elapsed() / 1000, child.ledger)
   }
   const seconds = elapsed() / 1000
@@ -45,6 +45,11 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const { ledger } = child
   if (ledger.metrics === undefined) throw new JobFailure('The load was killed too soon')
   return { ledger, seconds, metrics: ledger.metrics }
+}
+
+/** On a machine that is busy with other things, the first figures may take a while. */
+function hasBegun({ metrics }: Ledger): boolean {
+  return metrics !== undefined && metrics.bifrost_localloglet_appends_total > 0
 }
 
 class LoadChild {
