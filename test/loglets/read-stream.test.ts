@@ -411,6 +411,32 @@ describe('gaps', () => {
     assert.deepEqual(seen, ['trim-gap 1-4', ...numbers(5, 10)])
   })
 
+  test('records that are lost are a gap, or DATA_LOSS', async (t) => {
+    let provider: FailingProvider | undefined
+    const bifrost = await openMemoryStore(
+      {},
+      { startsInOpen: true, wrap: (inner) => (provider = new FailingProvider(inner)) },
+    )
+    t.after(() => bifrost.close())
+    await bifrost.appendBatch('log', numbers(1, 9))
+    const loglet = provider?.chain('log')?.[0]?.loglet
+    assert.ok(loglet)
+    const whole = loglet.read.bind(loglet)
+    t.mock.method(loglet, 'read', (request: Parameters<typeof whole>[0]) => {
+      if (request.from > 6) return whole(request)
+      if (request.from >= 4) return Promise.resolve({ kind: 'data-loss-gap', until: 6 })
+      return whole({ ...request, to: Math.min(request.to, 3) })
+    })
+    assert.deepEqual(await read(bifrost), [1, 2, 3, 'data-loss-gap 4-6', 7, 8, 9])
+    assert.deepEqual(await read(bifrost, { from: 5 }), ['data-loss-gap 5-6', 7, 8, 9])
+    assert.deepEqual(await read(bifrost, { from: 5, to: 5 }), ['data-loss-gap 5-5'])
+    const reader = bifrost.createReader('log', { from: 3, gaps: 'throw' })
+    assert.equal((await reader.readNext())?.lsn, 3)
+    const { from, to } = await rejection(reader.readNext(), 'DATA_LOSS')
+    assert.deepEqual({ from, to }, { from: 4, to: 6 })
+    assert.equal(reader.readPointer, 4)
+  })
+
   test('with gaps: throw a gap is TRIMMED, every time, and data is read on from it', async (t) => {
     const bifrost = await open(t, 5)
     await bifrost.trim('log', 2)

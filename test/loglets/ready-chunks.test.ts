@@ -180,6 +180,21 @@ describe('ReadyChunks', () => {
     await assert.rejects(waiting, (error) => error === 'reason')
   })
 
+  test('stop() is not held up by a source that throws when it is told', async () => {
+    const chunks = chunksOf({
+      [Symbol.iterator]: () => ({
+        next: () => ({ value: 1, done: false }),
+        return: () => {
+          throw new Error('from return')
+        },
+      }),
+    })
+    await chunks.next()
+    chunks.stop('reason')
+    while ((await chunks.next().catch(() => [])).length > 0);
+    await assert.rejects(chunks.next(), (error) => error === 'reason')
+  })
+
   test('stops the source when an item is not accepted, after those before it', async () => {
     const feed = new Feed()
     const failure = new Error('not this one')
