@@ -6,12 +6,11 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Bifrost, LogError } from '../../index.ts'
 import { temporaryDirectory } from '../support/temp-dir.ts'
-import { FILLED_STORE, Filler } from './fill.ts'
+import { FILLED_STORE, Filler, onceThereIsRoom } from './fill.ts'
 import { withSmallDisk } from './small-disk.ts'
 
 const CHILD = fileURLToPath(new URL('./fill-child.js', import.meta.url))
@@ -95,7 +94,7 @@ for (const kind of ['tmpfs', 'ext4'] as const) {
         assert.equal((await bifrost.seal('b', 'the disk is full')).sealed, true)
         await Promise.all(bifrost.logIds().map((log) => bifrost.deleteLog(log)))
         assert.deepEqual(bifrost.logIds(), [])
-        while (!(await tryCreate(bifrost, 'a'))) await sleep(20)
+        await onceThereIsRoom(() => tryCreate(bifrost, 'a'))
         assert.equal(await bifrost.append('a', 'the first record of another incarnation'), 1)
       })
     })

@@ -91,10 +91,22 @@ export class Filler {
     }
   }
 
-  /** Appends to a log until it succeeds: space comes back in the background. */
-  async appendOnceThereIsRoom(bifrost: Bifrost, log: string, size: number): Promise<void> {
-    while (!(await this.append(bifrost, log, size))) await sleep(20)
+  /** Appends to a log until it succeeds. */
+  appendOnceThereIsRoom(bifrost: Bifrost, log: string, size: number): Promise<void> {
+    return onceThereIsRoom(() => this.append(bifrost, log, size))
   }
+}
+
+const RETRY_MS = 20
+const MAX_TRIES = 1500
+
+/** Tries until it works: space comes back in the background. */
+export async function onceThereIsRoom(attempt: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    if (await attempt()) return
+    await sleep(RETRY_MS)
+  }
+  assert.fail('No space came back')
 }
 
 function ascending(a: number, b: number): number {

@@ -23,6 +23,8 @@ interface Found {
 }
 
 const CHILD = fileURLToPath(new URL('./kill-child.js', import.meta.url))
+/** A child that hangs is killed after this long. */
+const TIMEOUT_MS = 120_000
 /** Operations of different children never share a number. */
 const OPS_PER_CHILD = 1_000_000
 
@@ -48,9 +50,10 @@ export class KillRun {
     const child = this.#spawn(mode, seed)
     const kill = (): void => void setTimeout(() => child.kill('SIGKILL'), moment.ms)
     if (moment.after === 'start') kill()
-    await this.#follow(child, () => {
+    const hasOpened = await this.#follow(child, () => {
       if (moment.after === 'state') kill()
     })
+    assert.ok(hasOpened || moment.after === 'start', 'the child did not open the store in time')
     if (this.#isClosed) this.#count('closed before the kill')
     else if (mode === 'close') this.#count('kills around a close')
     else this.#count(moment.after === 'state' ? 'kills under load' : 'kills while opening')
@@ -66,10 +69,16 @@ export class KillRun {
     this.#children++
     const firstOp = this.#children * OPS_PER_CHILD
     const args = ['--enable-source-maps', CHILD, this.#dir, mode, String(firstOp), String(seed)]
-    return spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit', 'pipe'] })
+    return spawn(process.execPath, args, {
+      stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
+      timeout: TIMEOUT_MS,
+      killSignal: 'SIGKILL',
+    })
   }
 
-  async #follow(child: ChildProcess, onState: () => void): Promise<void> {
+  /** Listens until the child is gone; resolves with whether it has opened the store. */
+  async #follow(child: ChildProcess, onState: () => void): Promise<boolean> {
+    let hasOpened = false
     const ended = new Promise<NodeJS.Signals | null>((resolve, reject) => {
       child.once('error', reject)
       child.once('exit', (_code, signal) => resolve(signal))
@@ -82,12 +91,14 @@ export class KillRun {
       else if (word === 'closed') this.#isClosed = true
       else {
         this.settle(JSON.parse(rest) as Found)
+        hasOpened = true
         onState()
       }
     }
     const signal = await ended
-    if (this.#isClosed && signal === null) return
-    assert.equal(signal, 'SIGKILL', 'the child ended by itself; its message is above')
+    const mayEnd = this.#isClosed && signal === null
+    assert.ok(mayEnd || signal === 'SIGKILL', 'the child ended by itself; its message is above')
+    return hasOpened
   }
 
   #take(rest: string): void {

@@ -48,7 +48,8 @@ describe('a trace of system calls', { skip: excuse ?? false }, () => {
   function trace(options: Omit<TraceOptions, 'dir'>, store = dir): Trace {
     mkdirSync(store, { recursive: true })
     const existing = readdirSync(store)
-    return new Trace(readTrace(traceChild(scratch, { dir: store, ...options })), store, existing)
+    const calls = readTrace(traceChild(scratch, { dir: store, ...options }))
+    return new Trace(calls, store, existing, options.end === 'die')
   }
 
   before(() => {
@@ -92,7 +93,7 @@ describe('a trace of system calls', { skip: excuse ?? false }, () => {
     assertSound(second)
     assert.deepEqual(lateUncleanMark(second), [])
     const unmarked = second.calls.filter(({ name }) => !name.startsWith('rename'))
-    assert.equal(lateUncleanMark(new Trace(unmarked, dir, [])).length, 1)
+    assert.equal(lateUncleanMark(new Trace(unmarked, dir)).length, 1)
   })
 
   it('shows that the tail is written again and synced after a kill', () => {
@@ -107,7 +108,7 @@ describe('a trace of system calls', { skip: excuse ?? false }, () => {
       ['pwrite64', /was not written again/],
     ] as const) {
       const others = third.calls.filter(({ name }) => name !== missing)
-      const problems = missingRewrite(new Trace(others, dir, []), lastToken)
+      const problems = missingRewrite(new Trace(others, dir), lastToken)
       assert.match(problems.join(), problem)
     }
   })
@@ -191,7 +192,7 @@ describe('a trace of system calls', { skip: excuse ?? false }, () => {
     ]
     for (const [what, doctor, expected] of cases) {
       it(`breaks a rule if it ${what}`, () => {
-        const doctored = new Trace(doctor(), dir, [])
+        const doctored = new Trace(doctor(), dir)
         const problems = RULES.flatMap((rule) => rule(doctored))
         assert.ok(
           problems.some((problem) => expected.test(problem)),
@@ -205,7 +206,7 @@ describe('a trace of system calls', { skip: excuse ?? false }, () => {
         ({ name }) => name.startsWith('unlink'),
         () => ({ start: 1, end: 1 }),
       )
-      assert.match(earlyUnlinks(new Trace(early, dir, [])).join(), /before a group said/)
+      assert.match(earlyUnlinks(new Trace(early, dir)).join(), /before a group said/)
     })
   })
 })

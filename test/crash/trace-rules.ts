@@ -29,11 +29,19 @@ export class Trace {
   readonly dir: string
   readonly writes: readonly TracedWrite[]
   readonly acks: readonly Acknowledgement[]
+  /** Whether it was killed, so that what was under way then was never finished. */
+  readonly isKilled: boolean
   readonly #existing: readonly string[]
 
   /** `dir` is the store's directory, `existing` what was in it before the process was started. */
-  constructor(calls: readonly SystemCall[], dir: string, existing: readonly string[]) {
+  constructor(
+    calls: readonly SystemCall[],
+    dir: string,
+    existing: readonly string[] = [],
+    isKilled = false,
+  ) {
     this.calls = calls
+    this.isKilled = isKilled
     this.dir = dir
     this.#existing = existing
     this.writes = tracedWrites(calls)
@@ -161,7 +169,7 @@ export function unsyncedRenames(trace: Trace): string[] {
     from = rename.end
     const isSynced = writes.length > 0 && writes.every((write) => write.durableAt < rename.start)
     const problems = isSynced ? [] : ['metadata was renamed before it was synced']
-    if (trace.directorySync(rename.end) === undefined) {
+    if (trace.directorySync(rename.end) === undefined && !trace.isKilled) {
       problems.push('the directory was not synced after the metadata was renamed')
     }
     return problems

@@ -27,6 +27,8 @@ const TRACED = [
 ]
 /** More than a group of the traced process takes, so that every token is in the trace. */
 const STRING_BYTES = 64 * 1024
+/** A child that hangs is stopped after this long. */
+const TIMEOUT_MS = 120_000
 const CHILD = fileURLToPath(new URL('./trace-child.js', import.meta.url))
 
 /** What is in a record, and in its acknowledgement. */
@@ -59,7 +61,7 @@ export function traceChild(scratch: string, options: TraceOptions): string[] {
   const { signal, status, stderr } = spawnSync(
     'strace',
     [...strace, '-e', `trace=${TRACED.map((name) => `?${name}`).join(',')}`, ...child],
-    { stdio: ['ignore', 'ignore', 'pipe', acks], encoding: 'utf8' },
+    { stdio: ['ignore', 'ignore', 'pipe', acks], encoding: 'utf8', timeout: TIMEOUT_MS },
   )
   closeSync(acks)
   // strace ends as its child did.
