@@ -30,6 +30,7 @@ import { DeadSegments, needsSegment } from './dead-segments.ts'
 import { closed, storeFailed } from './errors.ts'
 import type { FrameBuffer } from './frame-buffer.ts'
 import { HaltingFileSystem } from './halting-file-system.ts'
+import { InFlight } from './in-flight.ts'
 import { LogStoreWriter } from './log-store-writer.ts'
 import type { Metrics, RecoveryReport } from './metrics.ts'
 import { NodeFileSystem } from './node-file-system.ts'
@@ -52,6 +53,7 @@ export class LogStore implements Store {
   readonly #reserve: Reserve
   readonly #writer: LogStoreWriter
   readonly #dead: DeadSegments
+  readonly #reads = new InFlight()
   #isEncoding = false
   /** Why nothing new is taken on: closed, or failed. */
   #refusal: LogError | undefined
@@ -276,7 +278,7 @@ export class LogStore implements Store {
 
   read(cell: LogletCell, request: ReadRequest): Promise<ReadOutcome> {
     const { state, reader } = this.#parts
-    return readLoglet(cell, state.facts, reader, request)
+    return this.#reads.run(() => readLoglet(cell, state.facts, reader, request))
   }
 
   #onRoll(segment: number, end: Place | undefined, old: SegmentWriter | undefined): void {
@@ -364,6 +366,7 @@ export class LogStore implements Store {
     await background.idle()
     if (this.failure === undefined) await this.#recordCleanClose()
     for (const cell of state.cells()) cell.end(closed())
+    await this.#reads.idle()
     await this.#letGo([this.#writer, this.#reserve, files])
     await this.#letGo([{ close: () => lock.release() }])
   }

@@ -11,6 +11,7 @@ import type { Metadata } from '../codec/metadata.ts'
 import { systemClock } from './clock.ts'
 import { closed, corrupt, openFailed, readOnly, unsupportedVersion } from './errors.ts'
 import { METADATA_FILE, segmentFile, segmentsAmong } from './file-names.ts'
+import { InFlight } from './in-flight.ts'
 import { isMissing } from './io.ts'
 import { readMetadata } from './metadata-file.ts'
 import type { Metrics, RecoveryReport } from './metrics.ts'
@@ -58,6 +59,7 @@ export class ReadOnlyStore implements Store {
   readonly #cells = new Map<number, LogletCell>()
   readonly #seen = new Map<LogletCell, string>()
   readonly #metrics = new StoreMetrics(0)
+  readonly #reads = new InFlight()
   #following: Following | undefined
   #failure: LogError | undefined
   #isClosed = false
@@ -320,7 +322,11 @@ export class ReadOnlyStore implements Store {
   }
 
   /** A segment may vanish beneath a read: then the state will say that it is dead, or it is lost. */
-  async read(cell: LogletCell, request: ReadRequest): Promise<ReadOutcome> {
+  read(cell: LogletCell, request: ReadRequest): Promise<ReadOutcome> {
+    return this.#reads.run(() => this.#read(cell, request))
+  }
+
+  async #read(cell: LogletCell, request: ReadRequest): Promise<ReadOutcome> {
     const { visit } = request
     let next = request.from
     const visitOnce: ReadRequest['visit'] = (offset, ...record) => {
@@ -362,6 +368,7 @@ export class ReadOnlyStore implements Store {
     this.#environment.clock.clearTimer(this.#timer)
     for (const cell of this.#cells.values()) cell.end(closed())
     await this.#polling
+    await this.#reads.idle()
     await this.#files.close()
   }
 }

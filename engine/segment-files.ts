@@ -4,6 +4,7 @@
  */
 import { segmentPath } from './file-names.ts'
 import type { FileSystem, StoreFile } from './file-system.ts'
+import { InFlight } from './in-flight.ts'
 import { ThreadGate } from './thread-gate.ts'
 
 /** Segments that are used at once; more wait. */
@@ -23,8 +24,7 @@ export class SegmentFiles {
   /** In the order of their last use, oldest first. */
   readonly #files = new Map<number, OpenFile>()
   readonly #gate = new ThreadGate(MAX_USED_FILES)
-  #users = 0
-  readonly #idleWaiters: (() => void)[] = []
+  readonly #uses = new InFlight()
 
   constructor(fileSystem: FileSystem, dir: string) {
     this.#fileSystem = fileSystem
@@ -44,13 +44,7 @@ export class SegmentFiles {
 
   /** Hands the segment's file to `task`, which must not use another one meanwhile. */
   async use<T>(segment: number, task: (file: StoreFile) => Promise<T>): Promise<T> {
-    this.#users++
-    try {
-      return await this.#gate.run(() => this.#useNow(segment, task))
-    } finally {
-      this.#users--
-      if (this.#users === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve()
-    }
+    return this.#uses.run(() => this.#gate.run(() => this.#useNow(segment, task)))
   }
 
   async #useNow<T>(segment: number, task: (file: StoreFile) => Promise<T>): Promise<T> {
@@ -114,7 +108,7 @@ export class SegmentFiles {
 
   /** Waits for the reads under way, and closes everything. */
   async close(): Promise<void> {
-    if (this.#users > 0) await new Promise<void>((resolve) => this.#idleWaiters.push(resolve))
+    await this.#uses.idle()
     await Promise.all([...this.#files.keys()].map((segment) => this.forget(segment)))
   }
 }

@@ -266,26 +266,30 @@ class SpanReader {
 
   #visitRun(bytes: Uint8Array, start: number, end: number, first: Offset, base: number): boolean {
     let at = start
-    for (let offset = first; at < end; offset++) {
+    let offset = first
+    while (at < end) {
       if (offset > this.#to) return false
       if (offset < this.next) {
-        at = this.#skip(bytes, at, end, base, offset)
+        const behind = this.#behind(bytes, at, end, offset)
+        // A damaged length hides what is behind it: the frame that is wanted is looked for.
+        at = behind ?? this.#search(bytes, at + 1, end, base, this.next)
+        offset = behind === undefined ? this.next : offset + 1
         continue
       }
       const frame = this.#frame(bytes, at, end, base, offset)
       const goesOn = this.#visit(frame, bytes, base + at)
-      this.next = offset + 1
+      this.next = ++offset
       if (!goesOn) return false
       at = frame.bodyEnd
     }
     return true
   }
 
-  /** A frame before those that are wanted: its length is believed if it leads to a frame. */
-  #skip(bytes: Uint8Array, at: number, limit: number, base: number, offset: Offset): number {
+  /** Where the frame ends that is before those wanted, if its length leads to the next one. */
+  #behind(bytes: Uint8Array, at: number, limit: number, offset: Offset): number | undefined {
     const end = frameEnd(bytes, at, limit)
     const isNext = end === limit || (end !== undefined && this.#isAt(bytes, end, offset + 1))
-    return isNext ? end : this.#search(bytes, at + 1, limit, base, offset + 1)
+    return isNext ? end : undefined
   }
 
   #frame(bytes: Uint8Array, at: number, limit: number, base: number, offset: Offset): Frame {
@@ -316,13 +320,13 @@ class SpanReader {
     return readU32(bytes, at + FRAME_OFFSET_AT) === offset >>> 0
   }
 
-  /** A damaged length hides the frames behind it: the next one is looked for byte by byte. */
+  /** Looks for the loglet's frame for an offset, byte by byte. */
   #search(bytes: Uint8Array, from: number, limit: number, base: number, offset: Offset): number {
     for (let at = from; at + FRAME_HEADER_BYTES <= limit; at++) {
       const seems = this.#isAt(bytes, at, offset)
       if (seems && this.#decode(bytes, at, limit, base, offset) !== undefined) return at
     }
-    throw this.#damaged(base + from - 1, offset - 1)
+    throw this.#damaged(base + from - 1, offset)
   }
 
   #visit({ offset, bodyStart, bodyEnd }: Frame, bytes: Uint8Array, position: number): boolean {
