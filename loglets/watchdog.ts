@@ -88,7 +88,8 @@ export class ManagedProvider {
     return new Promise<T>((resolve, reject) => {
       this.use({
         run: (provider) => {
-          resolve(operation(provider))
+          // At once, for the call order; what it throws is no failure of the tasks after it.
+          resolve(inPromise(() => operation(provider)))
         },
         fail: reject,
       })
@@ -161,6 +162,10 @@ export class ManagedProvider {
     for (const task of this.#takeTasks()) task.fail(closed())
     await this.#ready?.shutdown(Math.max(0, deadline - performance.now()))
   }
+}
+
+async function inPromise<T>(operation: () => Promise<T>): Promise<T> {
+  return operation()
 }
 
 /** Waits until the promise is settled, whatever the outcome, or the time has passed. */
