@@ -7,8 +7,7 @@ import { resolveStoreOptions, type ResolvedStoreOptions } from '../../engine/opt
 import type { Bifrost } from '../../loglets/bifrost.ts'
 import type { LogletProvider } from '../../loglets/loglet-provider.ts'
 import { MemoryProvider } from '../../loglets/memory-provider.ts'
-import type { ManagedProvider } from '../../loglets/watchdog.ts'
-import { Watchdog } from '../../loglets/watchdog.ts'
+import { ManagedProvider, Watchdog } from '../../loglets/watchdog.ts'
 import { rejection } from '../support/expect-error.ts'
 import { openStore, type TestOptions } from './memory-store.ts'
 import { WrappedProvider } from './wrapped-provider.ts'
@@ -333,6 +332,27 @@ describe('close() while a provider starts', () => {
     made[0]?.succeed()
     await turn()
     assert.equal(made[0]?.isShutDown, true)
+  })
+})
+
+describe('ManagedProvider', () => {
+  test('perform() keeps the call order, and one that throws fails nobody else', async () => {
+    const order: number[] = []
+    const managed = new ManagedProvider({
+      make: () => new MemoryProvider(resolveStoreOptions({ dir: '(memory)' })),
+      prepare: () => Promise.resolve(),
+    })
+    const failure = new Error('thrown, not rejected')
+    const thrower = managed.perform(() => {
+      order.push(1)
+      throw failure
+    })
+    const next = managed.perform(async () => order.push(2))
+    managed.use({ run: () => order.push(3), fail: assert.fail })
+    const last = managed.perform(async () => order.push(4))
+    await assert.rejects(thrower, (error) => error === failure)
+    await Promise.all([next, last])
+    assert.deepEqual(order, [1, 2, 3, 4])
   })
 })
 
