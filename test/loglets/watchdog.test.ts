@@ -348,7 +348,7 @@ describe('ManagedProvider', () => {
       throw failure
     })
     const next = managed.perform(async () => order.push(2))
-    managed.use({ run: () => order.push(3), fail: assert.fail })
+    managed.use({ run: () => order.push(3), fail: () => assert.fail('failed') })
     const last = managed.perform(async () => order.push(4))
     await assert.rejects(thrower, (error) => error === failure)
     await Promise.all([next, last])
