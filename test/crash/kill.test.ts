@@ -68,7 +68,7 @@ test(`Bifrost.open() finds all that was acknowledged after each of ${KILLS} kill
 function assertEverythingHappened(run: KillRun): void {
   const names = [...run.segments().keys()].sort()
   const first = Number.parseInt(names[0] ?? '', 10)
-  assert.ok(first > KILLS / 5, `segments were rolled and given back: ${names.join(' ')}`)
+  assert.ok(first > 3, `segments were rolled and given back: ${names.join(' ')}`)
   for (const kind of ['append', 'many', 'trim', 'seal', 'create', 'delete']) {
     assert.ok((run.counts.get(`${kind} kept`) ?? 0) > 0, `${kind} was called`)
   }
