@@ -13,16 +13,28 @@ export interface ReadyCall {
 }
 
 const ID_BYTES = 8
+const SECTOR = 512
+/** What a group takes besides the text of its one record: headers, envelope, msgpack's length. */
+const AROUND_TEXT = 48 + 24 + 11 + 3
+/** From this length on msgpack's length takes the three bytes that are counted in. */
+const LONG_TEXT = 256
+
+/** What payloads may depend on. */
+export interface DiskView {
+  /** Bytes of the store's newest segment. */
+  readonly sample: (bytes: number) => Uint8Array
+  /** Where the last group ended. */
+  readonly end: () => number
+}
 
 export class CallMaker {
   readonly #logIds: readonly LogId[]
-  /** Bytes of the store's own files, to be appended as payloads. */
-  readonly #sample: (bytes: number) => Uint8Array
+  readonly #disk: DiskView
   #records = 0
 
-  constructor(logIds: readonly LogId[], sample: (bytes: number) => Uint8Array) {
+  constructor(logIds: readonly LogId[], disk: DiskView) {
     this.#logIds = logIds
-    this.#sample = sample
+    this.#disk = disk
   }
 
   logId(log: number): LogId {
@@ -127,18 +139,29 @@ export class CallMaker {
     }
   }
 
+  /** The length of at least so many bytes with which the group ends where a sector does. */
+  #alignedLength(bytes: number): number {
+    const from = this.#disk.end()
+    const least = from + AROUND_TEXT + Math.max(bytes, LONG_TEXT)
+    return Math.ceil(least / SECTOR) * SECTOR - from - AROUND_TEXT
+  }
+
   /** A payload that no other is equal to. */
   payload({ bytes, of }: PlannedRecord): Payload {
     const id = ++this.#records
-    if (of === 'text') {
-      const word = `r${id}.`
-      return word.repeat(Math.ceil(bytes / word.length)).slice(0, Math.max(word.length, bytes))
-    }
-    const payload = of === 'copy' ? this.#sample(bytes) : new Uint8Array(bytes).fill(id)
+    if (of === 'text') return textOf(id, bytes)
+    if (of === 'aligned') return textOf(id, this.#alignedLength(bytes))
+    const payload = of === 'copy' ? this.#disk.sample(bytes) : new Uint8Array(bytes).fill(id)
     const whole = payload.length >= ID_BYTES ? payload : new Uint8Array(ID_BYTES)
     new DataView(whole.buffer, whole.byteOffset).setUint32(0, id)
     return whole
   }
+}
+
+/** A text that no other begins with. */
+function textOf(id: number, bytes: number): string {
+  const word = `r${id}.`
+  return word.repeat(Math.ceil(bytes / word.length)).slice(0, Math.max(word.length, bytes))
 }
 
 function targetIn(world: World, logId: LogId): number | undefined {

@@ -1,4 +1,5 @@
 /** A second process that follows the store, and what it may show. */
+import type { Lsn } from '../../codec/offset.ts'
 import type { LogId } from '../../codec/errors.ts'
 import type { FileSystem } from '../../engine/file-system.ts'
 import type { BifrostOptions } from '../../loglets/options.ts'
@@ -7,25 +8,33 @@ import { SimStore } from './explore-store.ts'
 import type { CommitWatch } from './explore-watch.ts'
 import type { SimProcess } from './sim-disk.ts'
 
+/** Told of a log's tail when the follower shows it. */
+export type Shown = (logId: LogId, loglet: number, tail: Lsn) => void
+
 export class Follower {
   readonly #store: SimStore
   /** What it showed last, by log: its loglet and how far it had come. */
   readonly #shown = new Map<LogId, SeenLog>()
   readonly #paths = new Set<string>()
+  readonly #watched = new Set<number>()
+  readonly #shows: Shown
   /** Something was made to fail while it followed. */
   mayFail = false
 
-  private constructor(store: SimStore) {
+  private constructor(store: SimStore, shows: Shown) {
     this.#store = store
+    this.#shows = shows
+    this.#watchAll()
   }
 
   static async open(
     process: SimProcess,
     fileSystem: FileSystem,
     options: BifrostOptions,
+    shows: Shown,
   ): Promise<Follower> {
     const store = await SimStore.open(process, fileSystem, { ...options, readOnly: true })
-    return new Follower(store)
+    return new Follower(store, shows)
   }
 
   get process(): SimProcess {
@@ -40,7 +49,17 @@ export class Follower {
   async look(): Promise<SeenLog[]> {
     const { failure } = this.#store.store
     if (failure !== undefined) throw failure
+    this.#watchAll()
     return this.#store.look()
+  }
+
+  #watchAll(): void {
+    for (const logId of this.#store.store.logIds()) {
+      const loglet = this.#store.loglet(logId)
+      if (loglet === undefined || this.#watched.has(loglet)) continue
+      this.#watched.add(loglet)
+      this.#store.watch(logId, (tail) => this.#shows(logId, loglet, tail))
+    }
   }
 
   /** It may be behind, but what it shows must be durable, and it never goes back. */

@@ -29,6 +29,8 @@ interface ProfileTraits {
   readonly large: number
   /** All records have the same size. */
   readonly isUniform: boolean
+  /** Groups have one record and end where a sector does. */
+  readonly isAligned: boolean
   /** The chance of calls about logs and their states rather than appends. */
   readonly changes: number
 }
@@ -40,6 +42,7 @@ const ANY: ProfileTraits = {
   follower: 0.15,
   large: 0.15,
   isUniform: false,
+  isAligned: false,
   changes: 0.35,
 }
 
@@ -51,8 +54,12 @@ const PROFILES = {
   rolls: { ...ANY, faults: 0.1, smallDisk: 0, large: 0.7, follower: 0.3, changes: 0.5 },
   /** Groups of one size: what an earlier life wrote lies where the next life writes. */
   uniform: { ...ANY, faults: 0.2, smallDisk: 0, large: 0, isUniform: true, changes: 0.05 },
+  /** Groups and sectors coincide, so that each group is on the disk whole or not at all. */
+  aligned: { ...ANY, faults: 0.1, smallDisk: 0, large: 0, isAligned: true, changes: 0.02 },
   /** Commits fail. */
   failures: { ...ANY, faults: 1, smallDisk: 0, crashes: 0.3, follower: 0 },
+  /** Another process follows. */
+  follower: { ...ANY, faults: 0, smallDisk: 0, follower: 1, crashes: 0.3, large: 0.3 },
   /** The disk is full. */
   full: { ...ANY, faults: 0, smallDisk: 1, crashes: 0.4, large: 0.5, follower: 0, changes: 0.45 },
 } as const satisfies Record<string, ProfileTraits>
@@ -61,8 +68,8 @@ export const PROFILE_NAMES = Object.keys(PROFILES) as readonly Profile[]
 
 /** What `explore` runs when nobody asks for one profile. */
 const MIX: readonly Profile[] = [
-  ...(['any', 'any', 'any', 'crashes', 'rolls', 'rolls', 'uniform', 'failures'] as const),
-  ...(['failures', 'full'] as const),
+  ...(['any', 'any', 'any', 'any', 'crashes', 'rolls', 'rolls', 'uniform', 'aligned'] as const),
+  ...(['failures', 'failures', 'full'] as const),
 ]
 
 /** The plan of a seed. Without a profile the seed picks one. */
@@ -111,13 +118,13 @@ class Generator {
 
   #settings(): Settings {
     const random = this.#random
-    const { smallDisk, follower } = this.#traits
+    const { smallDisk, follower, isAligned } = this.#traits
     return {
       logIds: this.#logIds(),
       commitMode: random.chance(0.2) ? 'inline' : 'async',
       segmentSizeBytes: DEFAULT_SETTINGS.segmentSizeBytes,
       reserveBytes: random.chance(0.8) ? 4 * KIB : 32 * KIB,
-      batchCommitCount: random.pick([1, 2, 5000, 5000]),
+      batchCommitCount: isAligned ? 1 : random.pick([1, 2, 5000, 5000]),
       batchCommitBytes: random.pick([100, 4 * KIB, 8 * KIB * KIB, 8 * KIB * KIB]),
       batchCommitDelayMs: random.chance(0.1) ? 5 : 0,
       queueBytes: random.chance(0.15) ? 2 * KIB : DEFAULT_SETTINGS.queueBytes,
@@ -145,6 +152,7 @@ class Generator {
       steps: [
         ...(index === 0 || random.chance(0.5) ? [this.#createAll()] : []),
         ...Array.from({ length: steps }, () => this.#step()),
+        ...(random.chance(this.#hasFollower ? 0.8 : 0.05) ? this.#stall() : []),
         ...(random.chance(0.6) ? this.#lastCalls() : []),
       ],
       end: random.pick(['power', 'kill', 'close', 'writer-kill']),
@@ -157,6 +165,15 @@ class Generator {
     return [
       { step: 'calls', calls: this.#someCalls(), waits: false },
       { step: 'run', operations: random.pick([1, 1, 1, 2, 4]) },
+    ]
+  }
+
+  #stall(): Step[] {
+    const calls = this.#someCalls()
+    return [
+      { step: 'calls', calls, waits: false },
+      { step: 'stall', ms: this.#random.pick([60, 200, 1500]) },
+      { step: 'look' },
     ]
   }
 
@@ -206,7 +223,7 @@ class Generator {
     const random = this.#random
     const log = random.below(this.#logs)
     if (random.chance(this.#traits.changes)) return this.#change(log)
-    const dice = random.below(10)
+    const dice = this.#traits.isAligned ? 0 : random.below(10)
     if (dice < 6) {
       return {
         call: 'append',
@@ -246,7 +263,8 @@ class Generator {
 
   #record(): PlannedRecord {
     const random = this.#random
-    const { isUniform, large } = this.#traits
+    const { isUniform, isAligned, large } = this.#traits
+    if (isAligned) return { bytes: random.pick([256, 256, 700]), of: 'aligned' }
     if (isUniform) return { bytes: this.#uniformBytes, of: 'text' }
     const of = random.pick(['text', 'text', 'bytes', 'copy'] as const)
     if (random.chance(large)) return { bytes: random.between(5, 40) * KIB, of }

@@ -42,7 +42,25 @@ export interface SeenLog {
   readonly seal: { readonly reason: string | undefined } | undefined
   /** From the one after the trim point to the tail. */
   readonly records: readonly SeenRecord[]
+  /** Records that can't be read, by an error that says so; both ends inclusive. */
+  readonly unreadable?: readonly LsnRange[]
 }
+
+export interface LsnRange {
+  readonly from: Lsn
+  readonly to: Lsn
+}
+
+/** How far a log had come at some moment. */
+export interface LogExtent {
+  readonly incarnation: number
+  readonly tail: Lsn
+  readonly trimPoint: Lsn
+  readonly isSealed: boolean
+}
+
+/** How far all logs had come. */
+export type Extent = ReadonlyMap<LogId, LogExtent>
 
 interface Issued {
   readonly command: Command
@@ -78,6 +96,8 @@ export class Oracle {
   #seen = 0
   readonly #loglets = new Map<number, number>()
   readonly #usedLoglets = new Set<number>()
+  /** Names of which a log was ever deleted. */
+  readonly #deleted = new Set<LogId>()
 
   /** What is settled. */
   get world(): World {
@@ -100,6 +120,7 @@ export class Oracle {
 
   /** A command is called; returns its number. One that the store must refuse at once is void. */
   issue(command: Command, isRefused: boolean): number {
+    if (command.kind === 'delete') this.#deleted.add(command.logId)
     const state = isRefused ? 'void' : 'pending'
     this.#issued.push({ command, state, predicted: undefined, isTold: false })
     return this.#issued.length - 1
@@ -165,9 +186,7 @@ export class Oracle {
       this.#violate(`${this.#name(number)} was told ${format(told)} after it had failed`)
     }
     if (sameOutcome(issued.predicted, told)) return
-    this.#violate(
-      `${this.#name(number)} was told ${format(told)}, not ${format(issued.predicted)}`,
-    )
+    this.#violate(`${this.#name(number)} was told ${format(told)}, not ${format(issued.predicted)}`)
   }
 
   #get(number: number): Issued {
@@ -220,6 +239,37 @@ export class Oracle {
   /** What another machine shows after a crash must be a legal outcome here. */
   requireLegal(seen: readonly SeenLog[]): void {
     this.#match(seen)
+  }
+
+  /** How far everything has come that is settled. */
+  extent(): Extent {
+    const logs = [...this.#world.logs.values()].map((log) => {
+      const { incarnation, trimPoint, seal } = log
+      const extent = { incarnation, tail: tailOf(log), trimPoint, isSealed: seal !== undefined }
+      return [log.logId, extent] as const
+    })
+    return new Map(logs)
+  }
+
+  /** After damage: no log may have lost what it had in `extent`, and nothing may be wrong. */
+  requireExtent(extent: Extent, seen: readonly SeenLog[]): void {
+    for (const [logId, due] of extent) {
+      const log = this.#world.logs.get(logId)
+      if (log?.incarnation !== due.incarnation) continue
+      const found = seen.find((candidate) => candidate.logId === logId)
+      if (found === undefined) this.#violate(`damage made the log ${logId} go, and nobody says so`)
+      const problem = extentProblem(due, found)
+      if (problem !== undefined) this.#violate(`damage was not noticed: ${logId}: ${problem}`)
+    }
+    for (const found of seen) {
+      const log = this.#world.logs.get(found.logId)
+      const wrong = found.records.find(
+        ({ lsn, payload }) => !samePayload(payload, log?.records[lsn - 1]?.payload ?? ''),
+      )
+      if (log !== undefined && wrong !== undefined && wrong.lsn < tailOf(log)) {
+        this.#violate(`damage gave ${found.logId} another record ${wrong.lsn}`)
+      }
+    }
   }
 
   #match(seen: readonly SeenLog[]): { readonly world: World; readonly prefix: number } {
@@ -325,7 +375,9 @@ export class Oracle {
   followerSaw(seen: SeenLog): void {
     const known = [...this.#loglets].find(([, loglet]) => loglet === seen.loglet)?.[0]
     const current = this.#world.logs.get(seen.logId)?.incarnation
-    if (known !== undefined && known !== current) return
+    // It may be behind a delete, also that of a log that was never looked at.
+    const isBehind = known === undefined ? this.#deleted.has(seen.logId) : known !== current
+    if (isBehind) return
     const shows = (world: World): boolean => contains(world.logs.get(seen.logId), seen)
     const tails = `tail ${seen.tail}, trim point ${seen.trimPoint}`
     this.#require(shows, `a follower shows ${seen.logId} with ${tails} and other records`)
@@ -374,10 +426,15 @@ function recordAt(log: ModelLog, lsn: Lsn): ModelRecord {
 }
 
 function recordsProblem(log: ModelLog, seen: SeenLog): string | undefined {
-  let next = log.trimPoint + 1
+  const { unreadable = [] } = seen
+  const skip = (lsn: Lsn): Lsn =>
+    (unreadable.find(({ from, to }) => from <= lsn && lsn <= to)?.to ?? lsn - 1) + 1
+  let next = skip(log.trimPoint + 1)
   let time = log.records[log.trimPoint - 1]?.createdAt ?? 0n
   for (const { lsn, payload, createdAt } of seen.records) {
-    if (lsn !== next++) return `record ${lsn} comes where ${next - 1} is due`
+    const due = next
+    next = skip(lsn + 1)
+    if (lsn !== due) return `record ${lsn} comes where ${due} is due`
     const record = recordAt(log, lsn)
     if (!samePayload(payload, record.payload)) {
       return `record ${lsn} is ${shortPayload(payload)}, not ${shortPayload(record.payload)}`
@@ -387,6 +444,12 @@ function recordsProblem(log: ModelLog, seen: SeenLog): string | undefined {
     time = createdAt
   }
   return next === tailOf(log) ? undefined : `the records end before ${next}`
+}
+
+function extentProblem(due: LogExtent, found: SeenLog): string | undefined {
+  if (found.tail < due.tail) return `the tail is ${found.tail}, and was ${due.tail}`
+  if (found.trimPoint < due.trimPoint) return `the trim point is ${found.trimPoint}`
+  return due.isSealed && found.seal === undefined ? 'the seal is gone' : undefined
 }
 
 /** Whether a log has come as far as it was seen to be, with the records that were seen. */

@@ -9,8 +9,11 @@ import type { Fault, OperationKind } from './faults.ts'
 
 export interface PlannedRecord {
   readonly bytes: number
-  /** Of what: text, bytes, or bytes that were copied from the newest segment. */
-  readonly of: 'text' | 'bytes' | 'copy'
+  /**
+   * Of what: text, bytes, or bytes that were copied from the newest segment. Or text of about so
+   * many bytes, with which a group of its own ends where a sector does.
+   */
+  readonly of: 'text' | 'bytes' | 'copy' | 'aligned'
 }
 
 export type Expectation = 'none' | 'right' | 'wrong'
@@ -52,6 +55,8 @@ export type Step =
   | { readonly step: 'look' }
   /** So many operations are called, while calls are under way. */
   | { readonly step: 'run'; readonly operations: number }
+  /** A commit that is under way gets stuck on its way to the disk, while time passes. */
+  | { readonly step: 'stall'; readonly ms: number }
   /** Time passes. */
   | { readonly step: 'pause'; readonly ms: number }
   /** The clock jumps. */

@@ -8,11 +8,12 @@ import { FRAME_KIND } from '../../codec/format.ts'
 import { auditStore } from '../../engine/store-audit.ts'
 import { segmentOfName, segmentsAmong } from '../../engine/file-names.ts'
 import type { FileSystem } from '../../engine/file-system.ts'
+import type { RecoveryReport } from '../../engine/metrics.ts'
 import { CallMaker } from './explore-calls.ts'
 import { Coverage, isMilestone } from './explore-coverage.ts'
 import { Follower } from './explore-follower.ts'
-import { Oracle, Violation, type SeenLog } from './explore-oracle.ts'
-import type { Cycle, Plan, PlannedCall, PlannedFault, Step } from './explore-plan.ts'
+import { Oracle, Violation, type Extent, type SeenLog } from './explore-oracle.ts'
+import type { Cycle, Plan, PlannedCall, PlannedFault, Settings, Step } from './explore-plan.ts'
 import { optionsOf, SimStore, STORE_DIR } from './explore-store.ts'
 import { CommitWatch, WatchedFileSystem, type WatchedGroup } from './explore-watch.ts'
 import type { Injection } from './faults.ts'
@@ -23,6 +24,29 @@ export interface RunOptions {
   readonly coverage?: Coverage
   /** Stands between the store and the disk: how a broken disk, or a broken store, is played. */
   readonly layer?: (fileSystem: FileSystem) => FileSystem
+  /** Called when no process has the store, after a crash or a close. */
+  readonly between?: (life: Life) => Promise<void>
+}
+
+/** A group that is durable, and how far everything had come when it was formed. */
+export interface KnownGroup {
+  readonly path: string
+  readonly start: number
+  readonly end: number
+  readonly before: Extent
+}
+
+/** What a life of a store has left, for whoever wants to damage it. */
+export interface Life {
+  readonly disk: SimDisk
+  readonly oracle: Oracle
+  readonly settings: Settings
+  /** Whether the store was closed. */
+  readonly isClosed: boolean
+  /** How far everything had come when the store was opened. */
+  readonly opened: Extent
+  /** The groups since then. */
+  readonly groups: readonly KnownGroup[]
 }
 
 export interface RunResult {
@@ -64,6 +88,7 @@ const LOCK = 'lock'
 /** What the next open puts right, without a loss. */
 const HARMLESS: ReadonlySet<string> = new Set(['R1', 'R2', 'R3', 'R5', 'R9'])
 const QUIET_TURNS = 3
+const MAX_STEPS_BEFORE_STALL = 4
 
 class Exploration {
   readonly #plan: Plan
@@ -79,6 +104,7 @@ class Exploration {
   #underWay: Promise<void>[] = []
   #faults: Injection[] = []
   #faultHits = 0
+  #wasFaulty = false
   /** What was told or seen in this turn. */
   #unjudged: { readonly number: number; readonly judge: () => void }[] = []
   #violation: Error | undefined
@@ -86,15 +112,27 @@ class Exploration {
   #steps = 0
   #isFinishing = false
   #lastEnd: Cycle['end'] | 'crash' | undefined
+  readonly #between: RunOptions['between']
+  #opened: Extent | undefined
+  #groups: KnownGroup[] = []
+  #groupInFlight: KnownGroup | undefined
 
-  constructor(plan: Plan, { coverage = new Coverage(), layer = (same) => same }: RunOptions) {
+  constructor(plan: Plan, options: RunOptions) {
+    const { coverage = new Coverage(), layer = (same) => same, between } = options
     const { capacityBytes = Infinity, logIds } = plan.settings
     this.#plan = plan
     this.#disk = new SimDisk({ seed: plan.seed, capacityBytes })
     this.#coverage = coverage
     this.#layer = layer
-    this.#calls = new CallMaker(logIds, (bytes) => this.#newestBytes(bytes))
+    this.#calls = new CallMaker(logIds, {
+      sample: (bytes) => this.#newestBytes(bytes),
+      end: () => this.#watch.lastEnd,
+    })
     this.#watch.onGroup = (group) => this.#sawGroup(group)
+    this.#between = between
+    this.#watch.onDurable = () => {
+      if (this.#groupInFlight !== undefined) this.#groups.push(this.#groupInFlight)
+    }
     this.#watch.onPutBack = () => this.#coverage.hit('put back')
   }
 
@@ -115,7 +153,10 @@ class Exploration {
 
   async run(): Promise<RunResult> {
     this.#disk.makeDirectory(posix.dirname(STORE_DIR))
-    for (const cycle of this.#plan.cycles) await this.#cycle(cycle)
+    for (const cycle of this.#plan.cycles) {
+      await this.#cycle(cycle)
+      await this.#rest()
+    }
     await this.#finish()
     return { cycles: this.#cycles, operations: this.#disk.faults.operationCount }
   }
@@ -150,6 +191,18 @@ class Exploration {
     this.#faults.push(...due.map((fault) => this.#arm(fault)))
   }
 
+  async #rest(): Promise<void> {
+    if (this.#between === undefined || this.#opened === undefined) return
+    await this.#between({
+      disk: this.#disk,
+      oracle: this.#oracle,
+      settings: this.#plan.settings,
+      isClosed: this.#lastEnd === 'close',
+      opened: this.#opened,
+      groups: this.#groups,
+    })
+  }
+
   #arm({ nth, kinds, pathEnd, fault, isSticky }: PlannedFault): Injection {
     let seen = 0
     const matches = ({ kind, path }: { kind: string; path: string }): boolean => {
@@ -163,6 +216,11 @@ class Exploration {
     return this.#disk.faults.fail(matches, fault, isSticky ? Infinity : 1)
   }
 
+  /** Whether nothing was ever made to fail, and there is room. */
+  get #isWell(): boolean {
+    return !this.#wasFaulty && this.#plan.settings.capacityBytes === undefined
+  }
+
   /** Whether something was made to fail in this cycle. */
   get #isFaulty(): boolean {
     return this.#faultHits + this.#faults.reduce((sum, { hits }) => sum + hits, 0) > 0
@@ -170,6 +228,7 @@ class Exploration {
 
   #disarm(): void {
     this.#faultHits += this.#faults.reduce((sum, { hits }) => sum + hits, 0)
+    this.#wasFaulty ||= this.#isFaulty
     if (this.#isFaulty && this.#follower !== undefined) this.#follower.mayFail = true
     for (const fault of this.#faults) fault.remove()
     this.#faults = []
@@ -194,6 +253,7 @@ class Exploration {
   /** Opens the store and compares all of it; false if it could not be opened. */
   async #open(): Promise<boolean> {
     const { process } = this.#disk
+    this.#wasFaulty ||= this.#isFaulty
     this.#faultHits = 0
     this.#watch.restart()
     const options = optionsOf(this.#plan.settings, () => undefined)
@@ -224,12 +284,13 @@ class Exploration {
   #reportRecovery({ store }: SimStore): void {
     const { findings, metadataRebuilt } = store.recovery
     this.#coverage.hit('opened')
-    if (this.#lastEnd === 'close' && findings.length === 0) {
-      this.#coverage.hit('opened after a clean close')
-    }
+    if (this.#lastEnd === 'close') this.#requireClean(findings)
     if (metadataRebuilt) this.#coverage.hit('metadata rebuilt')
+    if (metadataRebuilt && this.#isWell) throw new Violation('the metadata had to be rebuilt')
     for (const { label, message } of findings) {
       if (isMilestone(label)) this.#coverage.hit(label)
+      // It is replaced whole or not at all, whatever fails.
+      if (message.includes('metadata is damaged')) throw new Violation(message)
       if (label === 'R2') this.#coverage.hit('torn bytes dropped')
       const frames = /(\d+) frames/.exec(message)?.[1]
       if (label === 'R3') this.#coverage.hit('group torn')
@@ -237,10 +298,21 @@ class Exploration {
     }
   }
 
+  /** A store that was closed well is opened without any recovery. */
+  #requireClean(findings: RecoveryReport['findings']): void {
+    const [finding] = findings
+    if (finding === undefined) this.#coverage.hit('opened after a clean close')
+    else if (this.#isWell) {
+      throw new Violation(`after a clean close: ${finding.label} ${finding.message}`)
+    }
+  }
+
   async #lookAfterOpen(store: SimStore): Promise<void> {
     const seen = await this.#look(store)
     if (seen === undefined) throw new Violation('what an open store holds can not be read')
     if (this.#oracle.reopened(seen) > 0) this.#coverage.hit('unacked group kept')
+    this.#opened = this.#oracle.extent()
+    this.#groups = []
     for (const { logId, loglet, records } of seen) {
       const last = records.at(-1)
       if (last !== undefined) this.#requireDurable(logId, loglet, last.lsn)
@@ -265,7 +337,9 @@ class Exploration {
     const options = optionsOf(this.#plan.settings, () => undefined)
     const fileSystem = this.#layer(process.fileSystem)
     try {
-      this.#follower = await this.#run(Follower.open(process, fileSystem, options))
+      this.#follower = await this.#run(
+        Follower.open(process, fileSystem, options, (...shown) => this.#shown(process, ...shown)),
+      )
     } catch (error) {
       if (error instanceof SimCrash) throw error
       if (!this.#isFaulty) throw asViolation('following was refused', error)
@@ -284,6 +358,8 @@ class Exploration {
         return this.#lookInside()
       case 'run':
         return this.#runOperations(step.operations)
+      case 'stall':
+        return this.#stall(step.ms)
       case 'pause':
         return this.#pause(step.ms)
       case 'jump':
@@ -445,6 +521,7 @@ class Exploration {
     if (incarnation === undefined) return
     const session = this.#session
     const loglet = session.loglet(logId) as number
+    session.watch(logId, (tail) => this.#shown(session.process, logId, loglet, tail))
     // It goes on in the background; what it finds wrong is noted.
     void this.#follow(session, logId, incarnation, loglet).catch((error: unknown) => {
       if (session.process.isAlive) this.#note(error)
@@ -473,6 +550,16 @@ class Exploration {
       this.#judgeSoon(Infinity, () => this.#oracle.sawSealedEnd(logId, incarnation))
     } catch (error) {
       if (process.isAlive) this.#readerFailed(error, logId, incarnation)
+    }
+  }
+
+  /** Readers are woken: what they are woken for must be durable already. */
+  #shown({ isAlive }: SimProcess, logId: LogId, loglet: number, tail: number): void {
+    if (!isAlive || tail === 1) return
+    try {
+      this.#requireReadDurable(logId, loglet, tail - 1)
+    } catch (error) {
+      this.#note(error)
     }
   }
 
@@ -547,9 +634,24 @@ class Exploration {
     counting.remove()
   }
 
+  /** The commit is held before its first step, or between what it writes and its sync. */
+  async #stall(ms: number): Promise<void> {
+    const { faults } = this.#disk
+    // Each operation is asked for before each of its steps.
+    let steps = faults.operationCount % MAX_STEPS_BEFORE_STALL
+    const hold = faults.hold(({ kind }) => kind === 'commit' && steps-- <= 0)
+    try {
+      await this.#pause(ms)
+    } finally {
+      hold.release()
+    }
+  }
+
   async #pause(ms: number): Promise<void> {
     const session = this.#session
-    await this.#run(new Promise<void>((resolve) => void session.process.clock.setTimer(resolve, ms)))
+    await this.#run(
+      new Promise<void>((resolve) => void session.process.clock.setTimer(resolve, ms)),
+    )
     const isQuiet = this.#underWay.length === 0 && session.store.status === 'open'
     const isFine = !this.#isFaulty && this.#plan.settings.capacityBytes === undefined
     if (ms >= CATCH_UP_MS && isQuiet && isFine) await this.#lookAtFollower(true)
@@ -559,6 +661,7 @@ class Exploration {
   async #probe(kind: CrashKind): Promise<void> {
     // What needs no operation to go on does so now, not while the copy is looked at.
     for (let i = 0; i < QUIET_TURNS; i++) await turn()
+    this.#requireAlive()
     this.#coverage.hit('probed')
     const copy = this.#disk.fork(this.#plan.seed ^ this.#disk.faults.operationCount)
     copy.crash(kind)
@@ -622,8 +725,14 @@ class Exploration {
     }
   }
 
+  /** A commit that blocks may crash the machine while nobody runs it. */
+  #requireAlive(): void {
+    if (!this.#session.process.isAlive) throw new SimCrash('The machine has crashed')
+  }
+
   /** Only the writer dies; whoever follows the store goes on. */
   #killWriter(): void {
+    this.#requireAlive()
     this.#disk.kill(this.#session.process)
     if (this.#follower?.isAlive === true) this.#coverage.hit('follower outlived the writer')
     this.#crashed('kill')
@@ -651,7 +760,6 @@ class Exploration {
     await this.#open()
     if (this.#plan.settings.capacityBytes === undefined) await this.#requireWorking()
     await this.#close()
-    this.#disk.crash('power')
     await this.#requireUndamaged()
     await this.#open()
     await this.#close()
@@ -681,7 +789,10 @@ class Exploration {
     if (found !== undefined) throw new Violation(`the audit of a closed store finds: ${found}`)
   }
 
-  #sawGroup({ beginsSegment, kinds, isAfterNoSpace }: WatchedGroup): void {
+  #sawGroup({ path, start, end, beginsSegment, kinds, isAfterNoSpace }: WatchedGroup): void {
+    if (this.#between !== undefined) {
+      this.#groupInFlight = { path, start, end, before: this.#oracle.extent() }
+    }
     const takesRoom = kinds.has(FRAME_KIND.data) || kinds.has(FRAME_KIND.create)
     if (beginsSegment) this.#coverage.hit('rolled')
     if (kinds.has(FRAME_KIND.deadSegments)) this.#coverage.hit('segment freed')

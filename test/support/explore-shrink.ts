@@ -87,7 +87,9 @@ function simplerSettings(plan: Plan): Plan[] {
   const { settings } = plan
   return Object.entries(DEFAULT_SETTINGS)
     .filter(([key, value]) => key !== 'logIds' && settings[key as 'reserveBytes'] !== value)
-    .map(([key, value]) => ({ ...plan, settings: { ...settings, [key]: value as unknown } }) as Plan)
+    .map(
+      ([key, value]) => ({ ...plan, settings: { ...settings, [key]: value as unknown } }) as Plan,
+    )
 }
 
 /** The list without each of its items in turn. */

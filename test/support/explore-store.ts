@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { LogId } from '../../codec/errors.ts'
 import { LogError } from '../../codec/errors.ts'
+import type { Lsn } from '../../codec/offset.ts'
 import type { FileSystem } from '../../engine/file-system.ts'
 import type { Bifrost } from '../../loglets/bifrost.ts'
 import { BifrostStore, openParts } from '../../loglets/bifrost-store.ts'
@@ -55,6 +56,12 @@ export class SimStore {
     return loglet instanceof LocalLoglet ? loglet.cell.facts.id : undefined
   }
 
+  /** Calls back with a log's tail whenever more of it is shown, at that very moment. */
+  watch(logId: LogId, shown: (tail: Lsn) => void): void {
+    const loglet = this.#provider.chain(logId)?.at(-1)?.loglet
+    loglet?.watch(() => shown(loglet.state.tail))
+  }
+
   /** Reads everything there is. What is deleted meanwhile is left out. */
   async look(): Promise<SeenLog[]> {
     const seen: SeenLog[] = []
@@ -91,8 +98,11 @@ export class SimStore {
     for await (const chunk of reader.chunks()) {
       for (const record of chunk) {
         if (record.kind === 'data') records.push(record)
-        else if (record.kind === 'trim-gap' && records.length === 0) gapUntil = record.until
-        else throw new Violation(`${logId}: ${record.kind} up to ${record.until} at ${record.lsn}`)
+        else if (record.kind === 'trim-gap') {
+          // A trim came while this was read: what was read before it is gone too.
+          records.length = 0
+          gapUntil = record.until
+        } else throw new Violation(`${logId}: a loss up to ${record.until} at ${record.lsn}`)
       }
     }
     return { gapUntil, records }

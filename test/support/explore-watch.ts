@@ -26,7 +26,8 @@ import type { Owner } from './sim-scheduler.ts'
 export interface WatchedGroup {
   readonly path: string
   readonly beginsSegment: boolean
-  /** Where it ends in the file. */
+  /** Its bytes in the file; with the segment's start if it begins the segment. */
+  readonly start: number
   readonly end: number
   readonly kinds: ReadonlySet<number>
   /** Whether the commit before it failed for space. */
@@ -44,8 +45,12 @@ export class CommitWatch {
   /** The code of the first commit that failed for another reason than space, in this process. */
   failure: string | undefined
   #isOutOfSpace = false
+  /** Where the last group ends in its file. */
+  lastEnd = 0
   /** Called when a group is given to the disk, before anything happens to it. */
   onGroup: (group: WatchedGroup) => void = () => undefined
+  /** Called when that group is durable. */
+  onDurable: () => void = () => undefined
   /** Called when a file is put back after a commit for which there was no room. */
   onPutBack: () => void = () => undefined
 
@@ -65,7 +70,10 @@ export class CommitWatch {
     if (error instanceof Error) {
       this.#isOutOfSpace = isSpace(error)
       if (!this.#isOutOfSpace) this.failure ??= errorCode(error)
-    } else if (isGroup) this.#isOutOfSpace = false
+    } else if (isGroup) {
+      this.#isOutOfSpace = false
+      this.onDurable()
+    }
   }
 
   truncated(): void {
@@ -79,9 +87,10 @@ export class CommitWatch {
     const isGroup = at + GROUP_HEADER_BYTES <= bytes.length && readU32(bytes, at) === GROUP_MAGIC
     if (!isGroup) return false
     const end = position + at + GROUP_HEADER_BYTES + readU32(bytes, at + GROUP_LENGTH_AT)
+    this.lastEnd = end
     const kinds = this.#seeFrames(bytes, at, { path, end })
     const isAfterNoSpace = this.#isOutOfSpace
-    this.onGroup({ path, beginsSegment: position === 0, end, kinds, isAfterNoSpace })
+    this.onGroup({ path, beginsSegment: position === 0, start: position, end, kinds, isAfterNoSpace })
     return true
   }
 
