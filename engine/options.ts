@@ -95,10 +95,18 @@ export function resolveStoreOptions(options: StoreOptions): ResolvedStoreOptions
   return Object.freeze({
     ...limits,
     dir: requireString('dir', options.dir),
-    readOnly: requireBoolean('readOnly', options.readOnly ?? false),
-    commitMode: requireOneOf('commitMode', options.commitMode ?? 'async', ['async', 'inline']),
-    logger: requireLogger(options.logger ?? SILENT),
+    readOnly: requireBoolean('readOnly', orDefault(options.readOnly, false)),
+    commitMode: requireOneOf('commitMode', orDefault(options.commitMode, 'async'), [
+      'async',
+      'inline',
+    ]),
+    logger: requireLogger(orDefault(options.logger, SILENT)),
   })
+}
+
+/** Only what is left out has a default: null is as wrong as any other value. */
+function orDefault<T>(value: T | undefined, fallback: T): T {
+  return value === undefined ? fallback : value
 }
 
 function resolveLimits(options: StoreOptions): Record<LimitName, number> {

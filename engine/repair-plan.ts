@@ -11,7 +11,12 @@ import {
 import { alignUp } from '../codec/bytes.ts'
 import { decodeFrame } from '../codec/frame.ts'
 import { decodeGroupHeader, framesCheck, type GroupHeader } from '../codec/group.ts'
-import { emptyFacts, encodeSnapshotOfLength, type StoreFacts } from '../codec/log-state.ts'
+import {
+  emptyFacts,
+  encodeSnapshot,
+  encodeSnapshotOfLength,
+  type StoreFacts,
+} from '../codec/log-state.ts'
 import {
   encodeSegmentStart,
   groupsStart,
@@ -81,6 +86,7 @@ class SegmentPlanner {
     const { segment, start } = this.#case
     this.#position = start ?? this.#makeStart()
     while (this.#step());
+    this.#requireOurEnd()
     const end = {
       end: this.#position,
       groupPosition: this.#groupPosition,
@@ -88,6 +94,17 @@ class SegmentPlanner {
       groupChecksum: this.#last.checksum,
     }
     return { segment, bytes: this.#bytes, changes: this.#changes, end }
+  }
+
+  /** Whole groups that lead elsewhere than the next segment says are of another history. */
+  #requireOurEnd(): void {
+    const { segment, end } = this.#case
+    if (end === undefined) return
+    const { number, checksum } = this.#last
+    const isNamed = number === end.groupNumber && checksum === end.groupChecksum
+    if (isNamed && this.#position === end.end) return
+    const what = `segments ${segment} and ${segment + 1} are of two histories: move the wrong one away`
+    throw corrupt('R6', segmentFile(segment), this.#position, [], what)
   }
 
   /** Goes past one group, or one damaged stretch. Returns whether there may be more. */
@@ -145,6 +162,11 @@ class SegmentPlanner {
     return false
   }
 
+  #isSuccessor(at: number): boolean {
+    const header = this.#headerAt(at)
+    return header?.number === this.#last.number + 1 && header.previous === this.#last.checksum
+  }
+
   #nextHeader(from: number): number | undefined {
     for (let at = from; at + GROUP_HEADER_BYTES <= this.#bytes.length; at += GROUP_ALIGNMENT) {
       if (this.#headerAt(at) !== undefined) return at
@@ -184,7 +206,7 @@ class SegmentPlanner {
   #makeStart(): number {
     const { storeId, segment, header, before, facts } = this.#case
     const start = this.#lostStart()
-    const snapshot = encodeSnapshotOfLength(facts ?? PARTIAL, start - SEGMENT_HEADER_BYTES)
+    const snapshot = snapshotUpTo(facts ?? PARTIAL, start)
     if (snapshot === undefined) {
       const what = 'there is no room to make the start of the segment anew'
       throw corrupt('R4', segmentFile(segment), 0, [], what)
@@ -203,10 +225,12 @@ class SegmentPlanner {
 
   /** Where the groups start, by the header, or else by the first group that can be found. */
   #lostStart(): number {
-    const { header } = this.#case
+    const { header, facts } = this.#case
     if (header !== undefined) return groupsStart(header.snapshotLength)
-    const least = groupsStart(MIN_SNAPSHOT_BYTES)
-    return this.#nextHeader(alignUp(SEGMENT_HEADER_BYTES, GROUP_ALIGNMENT)) ?? least
+    const first = this.#nextHeader(alignUp(SEGMENT_HEADER_BYTES, GROUP_ALIGNMENT))
+    if (first !== undefined && this.#isSuccessor(first)) return first
+    // Groups before the first one that is left are lost: a filler will take their place.
+    return groupsStart(facts === undefined ? MIN_SNAPSHOT_BYTES : encodeSnapshot(facts).length)
   }
 
   #grow(size: number): void {
@@ -214,6 +238,16 @@ class SegmentPlanner {
     grown.set(this.#bytes)
     this.#bytes = grown
   }
+}
+
+/** A snapshot behind which the groups start at exactly the given place, if there is one. */
+function snapshotUpTo(facts: StoreFacts, start: number): Uint8Array | undefined {
+  const longest = start - SEGMENT_HEADER_BYTES
+  for (let length = longest; length > longest - GROUP_ALIGNMENT; length--) {
+    const snapshot = encodeSnapshotOfLength(facts, length)
+    if (snapshot !== undefined) return snapshot
+  }
+  return undefined
 }
 
 /** What a snapshot without any state takes, padded. */

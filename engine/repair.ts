@@ -12,7 +12,7 @@ import { isZero } from '../codec/bytes.ts'
 import { LogError } from '../codec/errors.ts'
 import { decodeFrame } from '../codec/frame.ts'
 import { emptyFacts, type StoreFacts } from '../codec/log-state.ts'
-import type { Place } from '../codec/metadata.ts'
+import { encodeMetadata, type Metadata, type Place } from '../codec/metadata.ts'
 import {
   NO_SEGMENT_END,
   sameStore,
@@ -23,7 +23,7 @@ import {
 import { systemClock } from './clock.ts'
 import { DirectoryLock } from './directory-lock.ts'
 import { corrupt, openFailed } from './errors.ts'
-import { indexPath, segmentFile, segmentPath } from './file-names.ts'
+import { indexPath, METADATA_FILE, segmentFile, segmentPath } from './file-names.ts'
 import type { FileSystem } from './file-system.ts'
 import { unlinkIfThere } from './index-file.ts'
 import { findingsOf, type Finding } from './inspect.ts'
@@ -111,7 +111,7 @@ class Repair {
     if (storeId === undefined || tail === undefined) {
       throw corrupt('R6', segmentFile(1), 0, [], 'nothing of the store is left to go by')
     }
-    const overlay = this.#overlay(plans)
+    const overlay = this.#overlay(plans, audit.metadata)
     const after = await auditStore(overlay, this.#dir)
     this.#requireWhole(after, tail.segment)
     after.ledger.reachAll(audit.ledger, tail.segment, tail.end.end)
@@ -131,12 +131,18 @@ class Repair {
     await this.#writeMetadata(audit, storeId, endAfter(tail, group))
   }
 
-  #overlay(plans: readonly PlannedSegment[]): OverlayFileSystem {
-    const files = plans.map(({ segment, bytes, end }): [string, Uint8Array] => [
-      segmentFile(segment),
-      bytes.subarray(0, end.end),
-    ])
-    return new OverlayFileSystem(this.#fileSystem, new Map(files))
+  /** The store as it will be, with metadata that vouches for no more than that. */
+  #overlay(plans: readonly PlannedSegment[], metadata?: Metadata): OverlayFileSystem {
+    const files = new Map<string, Uint8Array>()
+    for (const { segment, bytes, end } of plans) {
+      files.set(segmentFile(segment), bytes.subarray(0, end.end))
+    }
+    const tail = plans.at(-1)
+    if (metadata !== undefined && tail !== undefined) {
+      const place = endAfter(tail, undefined)
+      files.set(METADATA_FILE, encodeMetadata({ ...metadata, place, loglets: [] }))
+    }
+    return new OverlayFileSystem(this.#fileSystem, files)
   }
 
   async #planAll(audit: StoreAudit, storeId: Uint8Array): Promise<PlannedSegment[]> {

@@ -63,6 +63,8 @@ class Auditor {
   #metadata: Metadata | undefined
   #storeId: Uint8Array | undefined
   #firstSegment = 1
+  /** The oldest segment that any snapshot calls live: what came before it was trimmed. */
+  #oldest = 1
   #done = 0
   #total = 0
 
@@ -79,6 +81,7 @@ class Auditor {
     await this.#readHeads()
     this.#storeId = this.#findStoreId()
     const last = Math.max(this.#newest(), this.#metadata?.newestSegment ?? 0)
+    this.#oldest = this.#firstSegment
     for (let segment = this.#firstSegment; segment <= last; segment++) {
       this.#options.signal?.throwIfAborted()
       await this.#auditSegment(segment, last)
@@ -192,7 +195,7 @@ class Auditor {
       this.#ledger.damage('R4', segment, SEGMENT_HEADER_BYTES, message).end = head.start
     }
     if (header !== undefined && facts !== undefined) {
-      this.#ledger.snapshot(facts, segment, this.#segments.length === 0)
+      this.#ledger.snapshot(facts, segment, segment === this.#oldest)
     }
     const last =
       header === undefined
