@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { cutTo, flipBit, mapSegment, putBytes, rewrite, zeroRange } from '../support/corrupt.ts'
 import { Random } from '../support/random.ts'
 import { requireRecovered } from '../support/recovery-checks.ts'
-import { killedStore, segmentAt } from '../support/stores.ts'
+import { closedStore, killedStore, segmentAt } from '../support/stores.ts'
 import { numbered, TestStore } from '../support/test-store.ts'
 
 describe('R2', () => {
@@ -22,6 +22,16 @@ describe('R2', () => {
     assert.deepEqual(await store.payloads('log'), numbered(10))
     const { bifrost_recovery_dropped_bytes_total: dropped } = store.store.metrics()
     assert.equal(dropped, 1000)
+  })
+
+  test('noise behind the tail of a store that was closed goes too', async (t) => {
+    const dir = await closedStore(t)
+    const path = segmentAt(dir, 1)
+    putBytes(path, mapSegment(path).end + 100, Uint8Array.of(1))
+    const { store, labels, report } = await requireRecovered(t, dir)
+    assert.deepEqual(labels, ['R2', 'R9'])
+    assert.equal(report.droppedBytes, 101)
+    assert.equal(await store.append('log', 'next'), 11)
   })
 
   test('a torn group whose header is hit goes', async (t) => {

@@ -15,7 +15,13 @@ import {
 } from '../support/corrupt.ts'
 import { rejection } from '../support/expect-error.ts'
 import { requireRecovered, requireRefused, SMALL } from '../support/recovery-checks.ts'
-import { closedStore, killedStore, segmentAt, segmentedStore } from '../support/stores.ts'
+import {
+  closedStore,
+  killedStore,
+  rollingStore,
+  segmentAt,
+  segmentedStore,
+} from '../support/stores.ts'
 import { copyOf, numbered, TestStore } from '../support/test-store.ts'
 
 const TAIL = '0000000001.segment'
@@ -155,6 +161,35 @@ describe('R4 in the last segment', () => {
     const path = segmentAt(dir, 1)
     flipBit(path, (groupOf(path, 9).frames[0]?.bodyEnd ?? 0) - 1)
     assert.deepEqual((await refused(t, dir)).logs, [{ logId: 'log', from: 9, to: 9 }])
+  })
+
+  test('the header of the next segment witnesses it, without any metadata', async (t) => {
+    const dir = await rollingStore(t)
+    fs.rmSync(`${dir}/metadata`)
+    flipBit(segmentAt(dir, 2), mapSegment(segmentAt(dir, 2)).end - 20)
+    flipBit(segmentAt(dir, 1), mapSegment(segmentAt(dir, 1)).end - 100)
+    const { file, logs } = await refused(t, dir)
+    assert.equal(file, TAIL)
+    assert.deepEqual(logs, [
+      { logId: 'log', from: 6, to: 6 },
+      { logId: 'fill', from: 1, to: 1 },
+    ])
+  })
+
+  test('the second group of a segment witnesses the first, without any metadata', async (t) => {
+    for (const hit of ['header', 'snapshot', 'group'] as const) {
+      const before = await TestStore.open(t, { ...SMALL, dir: await rollingStore(t) })
+      await before.append('log', 'the second group of segment 2')
+      const dir = await before.killed(t)
+      fs.rmSync(`${dir}/metadata`)
+      const path = segmentAt(dir, 2)
+      const { start, groups } = mapSegment(path)
+      const group = groups[0]?.frames[1]?.bodyStart ?? 0
+      flipBit(path, { header: 40, snapshot: start - 9, group }[hit])
+      const { file, position, logs } = await refused(t, dir)
+      assert.deepEqual([file, position], ['0000000002.segment', 0])
+      if (hit === 'group') assert.deepEqual(logs, [{ logId: 'log', from: 5, to: 5 }])
+    }
   })
 
   test('a later group witnesses it also when that is torn itself', async (t) => {
