@@ -1,3 +1,4 @@
+/** When groups are formed, by what the last ones took. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CommitPacing } from '../../engine/commit-pacing.ts'

@@ -1,3 +1,4 @@
+/** The directory of a store, on a simulated disk that loses its power. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { makeDurableDirectory } from '../../engine/make-directory.ts'

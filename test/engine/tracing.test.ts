@@ -1,3 +1,4 @@
+/** What the tracing channels tell. */
 import assert from 'node:assert/strict'
 import { tracingChannel } from 'node:diagnostics_channel'
 import { test } from 'node:test'
