@@ -151,8 +151,10 @@ export class LogStoreWriter {
     if (this.#inFlight !== undefined) return
     if (this.#options.queue.firstGroupCommands >= this.#pacing.enough) {
       this.#flush()
-      return
-    }
+    } else this.#flushLater()
+  }
+
+  #flushLater(): void {
     if (this.#isScheduled) return
     if (this.#mayDelay()) {
       const flush = (): void => {
@@ -210,7 +212,8 @@ export class LogStoreWriter {
   /** Nothing had to be written: the verdicts stand on what is durable. */
   #settleUnwritten(commands: readonly Command[]): void {
     this.#options.state.discard()
-    this.#land(commands, [])
+    // Not at once, or a long queue of such groups would be one deep call.
+    this.#land(commands, [], () => this.#flushLater())
   }
 
   #write(commands: readonly Command[], kept: readonly Command[]): void {
@@ -362,13 +365,17 @@ export class LogStoreWriter {
   }
 
   /** The group is done: its outcomes are told, and the next one may be formed. */
-  #land(commands: readonly Command[], changed: readonly LogletCell[]): void {
-    this.#recycle()
+  #land(
+    commands: readonly Command[],
+    changed: readonly LogletCell[],
+    goOn = (): void => (this.#pacing.isSplit ? this.#flush() : this.wake()),
+  ): void {
     this.#acknowledge(commands)
     this.#options.hooks.onAcknowledged(changed)
+    // Only now, so that an append out of an acknowledgement starts nothing in the midst of them.
+    this.#recycle()
     if (this.#options.queue.isEmpty) this.#tellIdle()
-    else if (this.#pacing.isSplit) this.#flush()
-    else this.wake()
+    else goOn()
   }
 
   #recycle(): void {
