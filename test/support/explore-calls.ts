@@ -30,11 +30,18 @@ export interface DiskView {
 export class CallMaker {
   readonly #logIds: readonly LogId[]
   readonly #disk: DiskView
-  #records = 0
+  #records: number
 
-  constructor(logIds: readonly LogId[], disk: DiskView) {
+  /** `records`: how many were made before, elsewhere. */
+  constructor(logIds: readonly LogId[], disk: DiskView, records = 0) {
     this.#logIds = logIds
     this.#disk = disk
+    this.#records = records
+  }
+
+  /** How many records were made so far. */
+  get records(): number {
+    return this.#records
   }
 
   logId(log: number): LogId {

@@ -8,7 +8,7 @@ import { decodeFrame, sealFrame, writeFrameHeader } from '../../codec/frame.ts'
 import { decodeGroupHeader, framesCheck, groupEnd, writeGroupHeader } from '../../codec/group.ts'
 import { segmentSeed } from '../../codec/segment-header.ts'
 import { Violation } from './explore-oracle.ts'
-import type { RunResult } from './explore-run.ts'
+import type { RunResult } from './explore-kinds.ts'
 import { Random } from './random.ts'
 
 const FRAME_HEADER = 24
@@ -34,7 +34,7 @@ export function checkDecoders(seed: number): Promise<RunResult> {
   const other = segmentSeed(random.bytes(16), segment)
   requireWhole({ ...sample, seed: other }, 'in another store', false)
   requireEveryBit(sample, random)
-  return Promise.resolve({ cycles: 1, operations: 0 })
+  return Promise.resolve({ cycles: 1, operations: 0, wasFaulty: false })
 }
 
 function makeGroup(random: Random, seed: number): Sample {

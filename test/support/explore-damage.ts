@@ -9,10 +9,13 @@ import { METADATA_MAGIC, SEGMENT_MAGIC } from '../../codec/format.ts'
 import { writePrefix } from '../../codec/prefix.ts'
 import { METADATA_FILE, segmentOfName } from '../../engine/file-names.ts'
 import { auditStore } from '../../engine/store-audit.ts'
+import type { RecoveryReport } from '../../engine/metrics.ts'
+import { Coverage, isMilestone } from './explore-coverage.ts'
 import { planOf } from './explore-generate.ts'
 import { Violation, type Extent, type LsnRange, type SeenLog } from './explore-oracle.ts'
 import type { Plan } from './explore-plan.ts'
-import { runPlan, type Life, type RunOptions, type RunResult } from './explore-run.ts'
+import type { Life, RunOptions, RunResult } from './explore-kinds.ts'
+import { runPlan } from './explore-run.ts'
 import { optionsOf, SimStore, STORE_DIR } from './explore-store.ts'
 import { Random } from './random.ts'
 import type { SimDisk } from './sim-disk.ts'
@@ -43,10 +46,11 @@ export async function runDamage(seed: number, options: RunOptions): Promise<RunR
   const plan = withoutFaults(planOf(seed, seed % 2 === 0 ? 'rolls' : 'crashes'))
   const random = new Random(seed ^ 0xda3a6e)
   let damages = 0
+  const { coverage = new Coverage() } = options
   const result = await runPlan(plan, {
     ...options,
     between: async (life) => {
-      for (let i = 0; i < DAMAGES; i++, damages++) await damageOnce(life, random)
+      for (let i = 0; i < DAMAGES; i++, damages++) await damageOnce(life, random, coverage)
     },
   })
   return { ...result, cycles: result.cycles + damages }
@@ -57,12 +61,12 @@ function withoutFaults(plan: Plan): Plan {
   return { ...plan, settings, cycles: plan.cycles.map((cycle) => ({ ...cycle, faults: [] })) }
 }
 
-async function damageOnce(life: Life, random: Random): Promise<void> {
+async function damageOnce(life: Life, random: Random, coverage: Coverage): Promise<void> {
   const copy = life.disk.fork(random.uint32())
   const damage = await damageCopy(copy, life, random)
   if (damage === undefined) return
   try {
-    await judge(life, damage, copy)
+    await judge(life, damage, copy, coverage)
   } catch (error) {
     const { what, path, from, to } = damage
     throw new Violation(`${what} ${posix.basename(path)} from ${from} to ${to}: ${String(error)}`)
@@ -70,11 +74,7 @@ async function damageOnce(life: Life, random: Random): Promise<void> {
 }
 
 /** Damages one place of a copy of the machine. */
-async function damageCopy(
-  copy: SimDisk,
-  life: Life,
-  random: Random,
-): Promise<Damage | undefined> {
+async function damageCopy(copy: SimDisk, life: Life, random: Random): Promise<Damage | undefined> {
   const paths = [...copy.contents().keys()].filter((path) => !path.endsWith('lock'))
   const segments = paths.filter((path) => segmentOfName(posix.basename(path)) !== undefined)
   if (segments.length === 0) return undefined
@@ -172,27 +172,52 @@ function renew(
   return { what: 'newer version of', path, from: 0, to: 16, due }
 }
 
-async function judge(life: Life, damage: Damage, copy: SimDisk): Promise<void> {
-  const isDamaged = await auditFinds(copy)
+async function judge(life: Life, damage: Damage, copy: SimDisk, coverage: Coverage): Promise<void> {
+  const isFound = await auditFinds(copy)
   const before = copy.contents()
   const opened = await tryOpen(life, copy)
   if (opened instanceof LogError) {
     requireDue(damage, opened)
     requireUnchanged(before, copy.contents())
-    if (!isDamaged) throw new Violation(`open says ${opened.message}, and the audit finds nothing`)
+    if (!isFound) throw new Violation(`open says ${opened.message}, and the audit finds nothing`)
+    countRefusal(opened, coverage)
     return
   }
   if (damage.due !== undefined) throw new Violation(`${damage.due} was due, and it was opened`)
+  const { recovery } = opened.store
+  coverage.hit('opened after damage')
+  if (recovery.metadataRebuilt) coverage.hit('metadata rebuilt')
+  if (recovery.findings.some(({ label }) => label === 'R7')) coverage.hit('R7')
   const seen = await copy.run(lookAround(opened))
-  const isUnreadable = seen.some(({ unreadable }) => unreadable.length > 0)
-  if (isUnreadable && !isDamaged) throw new Violation('the audit finds nothing that readers do')
+  judgeSeen(life, damage, seen, recovery, isFound, coverage)
+}
+
+function countRefusal(refusal: LogError, coverage: Coverage): void {
+  coverage.hit('refused')
+  if (LogError.is(refusal, 'UNSUPPORTED_VERSION')) coverage.hit('R8')
+  if (LogError.is(refusal, 'CORRUPT') && isMilestone(refusal.label)) coverage.hit(refusal.label)
+}
+
+function judgeSeen(
+  life: Life,
+  damage: Damage,
+  seen: readonly DamagedLog[],
+  { findings }: RecoveryReport,
+  isFound: boolean,
+  coverage: Coverage,
+): void {
   const isSpare = /metadata|index/.test(posix.basename(damage.path))
-  if (isSpare && isUnreadable) throw new Violation('no record is lost with this file')
+  if (seen.some(({ unreadable }) => unreadable.length > 0)) {
+    coverage.hit('read refused')
+    if (!isFound) throw new Violation('the audit finds nothing that readers do')
+    if (isSpare) throw new Violation('no record is lost with this file')
+  }
   const problem = legalProblem(life, seen)
   if (problem === undefined) return
   if (isSpare || life.isClosed) throw problem
-  const isTold = opened.store.recovery.findings.some(({ label }) => DROPPED.has(label))
-  if (damage.isFlip && !isTold) throw problem
+  const isTold = findings.some(({ label }) => DROPPED.has(label))
+  if (damage.isFlip === true && !isTold) throw problem
+  coverage.hit('last group lost')
   life.oracle.requireExtent(vouchedFor(life, damage), seen)
 }
 
@@ -222,7 +247,8 @@ async function tryOpen({ settings }: Life, copy: SimDisk): Promise<SimStore | Lo
 }
 
 function requireDue({ due }: Damage, { code, message }: LogError): void {
-  if (due === undefined ? code === 'CORRUPT' || code === 'UNSUPPORTED_VERSION' : code === due) return
+  if (due === undefined ? code === 'CORRUPT' || code === 'UNSUPPORTED_VERSION' : code === due)
+    return
   throw new Violation(`it was refused with ${code}: ${message}`)
 }
 

@@ -7,12 +7,13 @@
  */
 import { parseArgs } from 'node:util'
 import { checkDecoders } from './explore-codec.ts'
-import { Coverage } from './explore-coverage.ts'
+import { Coverage, LIFE_MILESTONES } from './explore-coverage.ts'
 import { runDamage } from './explore-damage.ts'
 import { planOf, type Profile } from './explore-generate.ts'
 import { Violation } from './explore-oracle.ts'
 import { formatPlan } from './explore-plan.ts'
-import { Failure, runPlan, type RunOptions, type RunResult } from './explore-run.ts'
+import { Failure, type RunOptions, type RunResult } from './explore-kinds.ts'
+import { runPlan } from './explore-run.ts'
 import { shrink } from './explore-shrink.ts'
 import { runTwins } from './explore-twins.ts'
 import { MUTANT_LAYERS } from './mutant-layers.ts'
@@ -83,5 +84,5 @@ if (!values.mutant) {
   const seeds = current - first
   console.log(`${seeds} seeds, ${cycles} cycles, ${operations} operations in ${elapsed()} s`)
   console.log(String(coverage))
-  console.log('not met:', coverage.missing().join(', '))
+  console.log('not met:', coverage.missing(LIFE_MILESTONES).join(', '))
 }

@@ -99,6 +99,18 @@ export class Oracle {
   /** Names of which a log was ever deleted. */
   readonly #deleted = new Set<LogId>()
 
+  /** A copy that goes its own way. Nobody may have a call under way. */
+  fork(): Oracle {
+    const copy = new Oracle()
+    copy.#world = this.#world.clone()
+    copy.#issued.push(...this.#issued)
+    copy.#settled = copy.#seen = this.#settled
+    for (const [incarnation, loglet] of this.#loglets) copy.#loglets.set(incarnation, loglet)
+    for (const loglet of this.#usedLoglets) copy.#usedLoglets.add(loglet)
+    for (const logId of this.#deleted) copy.#deleted.add(logId)
+    return copy
+  }
+
   /** What is settled. */
   get world(): World {
     return this.#world
@@ -143,7 +155,7 @@ export class Oracle {
     if (issued.state === 'void') return
     if (VERDICTS.has(code) && !this.#isUnknownAtOnce(issued.command, code)) {
       this.#settleUpTo(number)
-      this.#compareOutcome(number, error as Outcome & LogError)
+      this.#compareOutcome(number, error)
       return
     }
     const isNothing = NOTHING_HAPPENED.has(code) || code === 'UNKNOWN_LOG'
@@ -472,7 +484,8 @@ function sameOutcome(a: Outcome, b: Outcome): boolean {
 }
 
 function format(outcome: Outcome): string {
-  if (!('code' in outcome)) return JSON.stringify(outcome.value) ?? 'done'
+  if (!('code' in outcome))
+    return outcome.value === undefined ? 'done' : JSON.stringify(outcome.value)
   const { code, tail, reason } = outcome
   return JSON.stringify({ code, tail, reason })
 }

@@ -2,8 +2,16 @@
  * Makes a plan that fails smaller, as long as it fails in the same way. What is left out shifts all
  * the chances that the disk draws, so each smaller plan is tried with a few seeds.
  */
-import { DEFAULT_SETTINGS, sizeOf, type Cycle, type Plan, type Step } from './explore-plan.ts'
-import { Failure, runPlan, type RunOptions } from './explore-run.ts'
+import {
+  DEFAULT_SETTINGS,
+  sizeOf,
+  type Cycle,
+  type Plan,
+  type Settings,
+  type Step,
+} from './explore-plan.ts'
+import { Failure, type RunOptions } from './explore-kinds.ts'
+import { runPlan } from './explore-run.ts'
 
 const SEEDS = 6
 
@@ -85,11 +93,10 @@ function smallerSteps(step: Step): Step[] {
 
 function simplerSettings(plan: Plan): Plan[] {
   const { settings } = plan
-  return Object.entries(DEFAULT_SETTINGS)
-    .filter(([key, value]) => key !== 'logIds' && settings[key as 'reserveBytes'] !== value)
-    .map(
-      ([key, value]) => ({ ...plan, settings: { ...settings, [key]: value as unknown } }) as Plan,
-    )
+  const usual: readonly [string, unknown][] = Object.entries(DEFAULT_SETTINGS)
+  return usual
+    .filter(([key, value]) => key !== 'logIds' && settings[key as keyof Settings] !== value)
+    .map(([key, value]) => ({ ...plan, settings: { ...settings, [key]: value } }))
 }
 
 /** The list without each of its items in turn. */

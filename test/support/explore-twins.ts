@@ -9,7 +9,7 @@ import { segmentPath } from '../../engine/file-names.ts'
 import type { Bifrost } from '../../loglets/bifrost.ts'
 import { Violation } from './explore-oracle.ts'
 import { DEFAULT_SETTINGS } from './explore-plan.ts'
-import type { RunOptions, RunResult } from './explore-run.ts'
+import type { RunOptions, RunResult } from './explore-kinds.ts'
 import { optionsOf, SimStore, STORE_DIR } from './explore-store.ts'
 import { Random } from './random.ts'
 import { SimDisk } from './sim-disk.ts'
@@ -23,7 +23,10 @@ interface Range {
   readonly end: number
 }
 
-export async function runTwins(seed: number, { layer = (same) => same }: RunOptions): Promise<RunResult> {
+export async function runTwins(
+  seed: number,
+  { layer = (same) => same }: RunOptions,
+): Promise<RunResult> {
   const random = new Random(seed)
   const disk = new SimDisk({ seed })
   disk.makeDirectory(STORE_DIR)
@@ -40,7 +43,7 @@ export async function runTwins(seed: number, { layer = (same) => same }: RunOpti
   // The last group of the mixture is one's own: otherwise it is wholly the other's history.
   transplant(twin, disk, groups[random.below(groups.length - 1)] as Range)
   await requireNoMixture(disk, open, mine)
-  return { cycles: 3, operations: disk.faults.operationCount }
+  return { cycles: 3, operations: disk.faults.operationCount, wasFaulty: false }
 }
 
 function payloads(word: string, count: number, bytes: number): string[] {

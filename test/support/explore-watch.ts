@@ -54,6 +54,14 @@ export class CommitWatch {
   /** Called when a file is put back after a commit for which there was no room. */
   onPutBack: () => void = () => undefined
 
+  /** A watch on a copy of the disk. */
+  fork(): CommitWatch {
+    const copy = new CommitWatch()
+    for (const [record, place] of this.#places) copy.#places.set(record, place)
+    copy.lastEnd = this.lastEnd
+    return copy
+  }
+
   /** Another process takes over. */
   restart(): void {
     this.failure = undefined
@@ -90,7 +98,14 @@ export class CommitWatch {
     this.lastEnd = end
     const kinds = this.#seeFrames(bytes, at, { path, end })
     const isAfterNoSpace = this.#isOutOfSpace
-    this.onGroup({ path, beginsSegment: position === 0, start: position, end, kinds, isAfterNoSpace })
+    this.onGroup({
+      path,
+      beginsSegment: position === 0,
+      start: position,
+      end,
+      kinds,
+      isAfterNoSpace,
+    })
     return true
   }
 

@@ -36,7 +36,11 @@ const LAYERS: readonly Mutant[] = [
   { name: 'swallowed sync error', layer: 'swallowed sync error', profile: 'failures' },
   { name: 'retried sync', layer: 'retried sync', profile: 'failures' },
   { name: 'swallowed write error', layer: 'swallowed write error', profile: 'failures' },
-  { name: 'short write taken for whole', layer: 'short write taken for whole', profile: 'failures' },
+  {
+    name: 'short write taken for whole',
+    layer: 'short write taken for whole',
+    profile: 'failures',
+  },
   {
     name: 'old segment not synced at a roll',
     layer: 'last group of a segment not synced',
@@ -65,7 +69,11 @@ const COMMITS: readonly Mutant[] = [
             for (const cell of this.#options.state.adopt()) cell.notify();
         }`,
       ),
-      edit(WRITER, 'hooks.onDurable(commands, place,', 'flight.isEarly || hooks.onDurable(commands, place,'),
+      edit(
+        WRITER,
+        'hooks.onDurable(commands, place,',
+        'hooks.onDurable(flight.isEarly ? [] : commands, place,',
+      ),
     ],
   },
   {
@@ -246,9 +254,7 @@ const RECOVERY: readonly Mutant[] = [
   {
     name: 'group chain not checked',
     suite: 'twins',
-    edits: [
-      edit('engine/group-scanner.js', ' && header.previous === this.last.checksum;', ';'),
-    ],
+    edits: [edit('engine/group-scanner.js', ' && header.previous === this.last.checksum;', ';')],
   },
   {
     name: 'no checksum of frames and groups',
