@@ -16,10 +16,14 @@ const copies = Array.from({ length: COPIED_BYTES + 1 }, (_, length) => new Uint8
 
 /** The checksum of `bytes` from `start` to `end`, continuing from `seed` (0 starts afresh). */
 export function checksum(bytes: Uint8Array, start: number, end: number, seed: number): number {
+  const part = partOf(bytes, start, end)
+  return part.length < ZLIB_FROM_BYTES ? crc32.buf(part, seed) >>> 0 : zlibCrc32(part, seed)
+}
+
+function partOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
   const length = end - start
-  if (length <= COPIED_BYTES) return crc32.buf(copyShort(bytes, start, length), seed) >>> 0
-  const part = length === bytes.length ? bytes : bytes.subarray(start, end)
-  return length < ZLIB_FROM_BYTES ? crc32.buf(part, seed) >>> 0 : zlibCrc32(part, seed)
+  if (length === bytes.length) return bytes
+  return length <= COPIED_BYTES ? copyShort(bytes, start, length) : bytes.subarray(start, end)
 }
 
 function copyShort(bytes: Uint8Array, start: number, length: number): Uint8Array {

@@ -100,6 +100,32 @@ export function decodeFrame(
   return frameFields(bytes, at, end)
 }
 
+/**
+ * Where the frame at `at` ends, if it lies whole before `limit`, checks, and is the one that is
+ * expected there; -1 otherwise. Reads are made of this, so it makes no object.
+ */
+export function expectFrame(
+  bytes: Uint8Array,
+  at: number,
+  limit: number,
+  segmentSeed: number,
+  position: number,
+  kind: FrameKind,
+  loglet: number,
+  offset: Offset,
+): number {
+  const end = frameEnd(bytes, at, limit)
+  if (end === undefined || readU32(bytes, at + FRAME_KIND_AT) !== kind) return -1
+  if (readU32(bytes, at + FRAME_LOGLET_AT) !== loglet) return -1
+  if (readU32(bytes, at + FRAME_OFFSET_AT) !== offset >>> 0) return -1
+  if (readU32(bytes, at + FRAME_OFFSET_AT + 4) !== Math.floor(offset / TWO_32)) return -1
+  const bodySum = bodyChecksum(bytes, at + FRAME_HEADER_BYTES, end)
+  const found = readU32(bytes, at + FRAME_CHECKSUM_AT)
+  return found === headerSum(bytes, at, bodySum, segmentSeed, position) ? end : -1
+}
+
+const TWO_32 = 0x1_0000_0000
+
 /** Where the frame at `at` ends by its own unchecked word; undefined if that is past `limit`. */
 export function frameEnd(bytes: Uint8Array, at: number, limit: number): number | undefined {
   if (at + FRAME_HEADER_BYTES > limit || limit > bytes.length) return undefined

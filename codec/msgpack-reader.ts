@@ -47,6 +47,25 @@ function malformed(what: string): RangeError {
   return new RangeError(`Not a msgpack value: ${what}`)
 }
 
+/** Up to this length V8 keeps the memory of a Uint8Array beside the object itself. */
+const CHEAP_BYTES = 64
+/** Up to this length a memory block of its own costs many times the copy. */
+const POOLED_BYTES = 1024
+
+/**
+ * A copy to hand out. It is never a view of what it was read from, and never a Buffer. Between 64
+ * bytes and 1 KiB it lies in one of Node's own small pools, which are never written twice, can't be
+ * transferred away, and keep at most 8 KiB alive.
+ */
+function handOut(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  const length = end - start
+  if (length <= CHEAP_BYTES || length > POOLED_BYTES) return copyOf(bytes, start, end)
+  const { buffer, byteOffset } = Buffer.allocUnsafe(length)
+  const copy = new Uint8Array(buffer, byteOffset, length)
+  copy.set(bytes.subarray(start, end))
+  return copy
+}
+
 /** A copy that stands on its own, never a view and never a Buffer. */
 export function copyOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
   const copy = new Uint8Array(end - start)
@@ -158,7 +177,7 @@ function readFloat32(bytes: Uint8Array, from: number): number {
 
 function readBytes(bytes: Uint8Array, end: number, length: number): Uint8Array {
   const from = take(length, end)
-  return copyOf(bytes, from, from + length)
+  return handOut(bytes, from, from + length)
 }
 
 function readString(bytes: Uint8Array, end: number, length: number): string {

@@ -7,6 +7,7 @@ import type { HistogramSnapshot } from './metrics.ts'
 
 const SUB_BITS = 6
 const SUB_BUCKETS = 1 << SUB_BITS
+const MAX_INT = 2 ** 31 - 1
 const EXPONENTS = 53 - SUB_BITS
 const BUCKETS = (EXPONENTS + 1) * SUB_BUCKETS
 
@@ -58,6 +59,10 @@ export class Histogram {
 /** Values below 64 have a bucket each; above, each power of two is cut into 64. */
 function bucketOf(value: number): number {
   if (value < SUB_BUCKETS) return Math.max(0, value | 0)
+  if (value <= MAX_INT) {
+    const shift = 31 - Math.clz32(value) - SUB_BITS
+    return (shift + 1) * SUB_BUCKETS + (value >> shift) - SUB_BUCKETS
+  }
   const exponent = highestBit(value) - SUB_BITS
   const sub = Math.floor(value / 2 ** exponent) - SUB_BUCKETS
   return Math.min(BUCKETS - 1, (exponent + 1) * SUB_BUCKETS + sub)

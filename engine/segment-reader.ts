@@ -11,7 +11,7 @@ import {
   FRAME_LOGLET_AT,
   FRAME_OFFSET_AT,
 } from '../codec/format.ts'
-import { decodeFrame, frameEnd, type Frame } from '../codec/frame.ts'
+import { expectFrame, frameEnd } from '../codec/frame.ts'
 import type { Offset } from '../codec/offset.ts'
 import { segmentSeed } from '../codec/segment-header.ts'
 import { corrupt } from './errors.ts'
@@ -276,11 +276,12 @@ class SpanReader {
         offset = behind === undefined ? this.next : offset + 1
         continue
       }
-      const frame = this.#frame(bytes, at, end, base, offset)
-      const goesOn = this.#visit(frame, bytes, base + at)
+      const frameEnds = this.#expect(bytes, at, end, base, offset)
+      if (frameEnds < 0) throw this.#damaged(base + at, offset)
+      const goesOn = this.#visit(offset, bytes, at, frameEnds, base)
       this.next = ++offset
       if (!goesOn) return false
-      at = frame.bodyEnd
+      at = frameEnds
     }
     return true
   }
@@ -292,25 +293,9 @@ class SpanReader {
     return isNext ? end : undefined
   }
 
-  #frame(bytes: Uint8Array, at: number, limit: number, base: number, offset: Offset): Frame {
-    const frame = this.#decode(bytes, at, limit, base, offset)
-    if (frame === undefined) throw this.#damaged(base + at, offset)
-    return frame
-  }
-
-  #decode(
-    bytes: Uint8Array,
-    at: number,
-    limit: number,
-    base: number,
-    offset: Offset,
-  ): Frame | undefined {
-    const frame = decodeFrame(bytes, at, limit, this.#seed, base + at)
-    const isIt =
-      frame?.kind === FRAME_KIND.data &&
-      frame.loglet === this.#request.loglet &&
-      frame.offset === offset
-    return isIt ? frame : undefined
+  #expect(bytes: Uint8Array, at: number, limit: number, base: number, offset: Offset): number {
+    const { loglet } = this.#request
+    return expectFrame(bytes, at, limit, this.#seed, base + at, FRAME_KIND.data, loglet, offset)
   }
 
   /** Whether the header of the loglet's frame for an offset seems to be at a place. */
@@ -324,17 +309,17 @@ class SpanReader {
   #search(bytes: Uint8Array, from: number, limit: number, base: number, offset: Offset): number {
     for (let at = from; at + FRAME_HEADER_BYTES <= limit; at++) {
       const seems = this.#isAt(bytes, at, offset)
-      if (seems && this.#decode(bytes, at, limit, base, offset) !== undefined) return at
+      if (seems && this.#expect(bytes, at, limit, base, offset) >= 0) return at
     }
     throw this.#damaged(base + from - 1, offset)
   }
 
-  #visit({ offset, bodyStart, bodyEnd }: Frame, bytes: Uint8Array, position: number): boolean {
-    this.#bytes += FRAME_HEADER_BYTES + bodyEnd - bodyStart
+  #visit(offset: Offset, bytes: Uint8Array, at: number, end: number, base: number): boolean {
+    this.#bytes += end - at
     try {
-      if (!this.#request.visit(offset, bytes, bodyStart, bodyEnd)) return false
+      if (!this.#request.visit(offset, bytes, at + FRAME_HEADER_BYTES, end)) return false
     } catch (error) {
-      if (LogError.is(error, 'CORRUPT')) throw this.#damaged(position, offset)
+      if (LogError.is(error, 'CORRUPT')) throw this.#damaged(base + at, offset)
       throw error
     }
     return this.#bytes < this.#request.maxBytes

@@ -79,6 +79,10 @@ export class LogReadStream implements LogReader<LogRecord> {
   #pointer: Lsn | undefined
   #outcome: Outcome | undefined
   #isPumping = false
+  /** The read after the one whose records are buffered, begun while those are taken. */
+  #ahead: Promise<CursorStep | undefined> | undefined
+  /** Reads in a row that gave records: from the second on it is worth reading ahead. */
+  #streak = 0
   /** Ends the pause at the tail. */
   #wake: (() => void) | undefined
   #ignoreSignal: (() => void) | undefined
@@ -90,7 +94,9 @@ export class LogReadStream implements LogReader<LogRecord> {
     readAheadBytes: number,
   ) {
     this.#options = options
-    this.#cursor = new LogCursor(logs, logId, { ...options, readAheadBytes })
+    // Half for the records that are taken, half for those that are read meanwhile.
+    const half = Math.ceil(readAheadBytes / 2)
+    this.#cursor = new LogCursor(logs, logId, { ...options, readAheadBytes: half })
     if (options.refusal !== undefined) this.#outcome = { error: options.refusal }
   }
 
@@ -187,7 +193,7 @@ export class LogReadStream implements LogReader<LogRecord> {
   #emptied(): void {
     this.#buffer = []
     this.#index = 0
-    if (this.#cursor.isPastEnd) this.#end('done')
+    if (this.#ahead === undefined && this.#cursor.isPastEnd) this.#end('done')
   }
 
   #wait(waiter: Waiter): void {
@@ -216,13 +222,13 @@ export class LogReadStream implements LogReader<LogRecord> {
     const interruption = this.#interruption()
     if (interruption !== undefined) this.#end({ error: interruption })
     else if (this.#index < this.#buffer.length) this.#waiters.shift()?.serve(this)
-    else if (this.#cursor.isPastEnd) this.#end('done')
+    else if (this.#ahead === undefined && this.#cursor.isPastEnd) this.#end('done')
     else await this.#readOn()
   }
 
   async #readOn(): Promise<void> {
     try {
-      const step = await this.#cursor.read()
+      const step = (await this.#takeAhead()) ?? (await this.#cursor.read())
       // It may have ended while the read was under way.
       if (this.#outcome === undefined) await this.#take(step)
     } catch (error) {
@@ -230,10 +236,26 @@ export class LogReadStream implements LogReader<LogRecord> {
     }
   }
 
+  /** What was read ahead, if anything was that can't have changed since. */
+  async #takeAhead(): Promise<CursorStep | undefined> {
+    const ahead = this.#ahead
+    this.#ahead = undefined
+    const step = await ahead
+    // A tail may have moved, and an error may be over: both are asked for again.
+    return step?.kind === 'records' || step?.kind === 'gap' ? step : undefined
+  }
+
+  #readAhead(): void {
+    if (this.#cursor.isPastEnd) return
+    this.#ahead = this.#cursor.read().catch(() => undefined)
+  }
+
   async #take(step: CursorStep): Promise<void> {
+    this.#streak = step.kind === 'records' && step.records.length > 0 ? this.#streak + 1 : 0
     switch (step.kind) {
       case 'records':
         this.#buffer = step.records
+        if (this.#streak > 1) this.#readAhead()
         break
       case 'gap':
         if (this.#options.throwsGaps) this.#end({ error: gapError(step.gap) })
