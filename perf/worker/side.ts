@@ -1,0 +1,79 @@
+/** One side of a comparison, from the outside: a process with one store open. */
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { StoreSpec } from '../stores/store.ts'
+import type { Answer, TaskArguments, TaskName, TaskResult } from './tasks.ts'
+
+const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url))
+
+interface Asked {
+  readonly resolve: (result: unknown) => void
+  readonly reject: (error: Error) => void
+}
+
+export class Side {
+  readonly name: string
+  readonly #process: ChildProcess
+  readonly #asked = new Map<number, Asked>()
+  #nextId = 0
+
+  constructor(name: string, spec: StoreSpec) {
+    this.name = name
+    this.#process = fork(WORKER, [JSON.stringify(spec)], {
+      execArgv: ['--enable-source-maps', '--expose-gc'],
+      serialization: 'advanced',
+    })
+    this.#process.on('message', (answer: Answer) => this.#settle(answer))
+    this.#process.once('exit', (code, signal) => this.#gone(signal ?? code))
+  }
+
+  /** Has the worker do something; resolves with what came of it. */
+  ask<N extends TaskName>(
+    task: N,
+    ...[args]: TaskArguments<N> extends undefined ? [] : [TaskArguments<N>]
+  ): Promise<TaskResult<N>> {
+    const id = this.#nextId++
+    return new Promise((resolve, reject) => {
+      this.#asked.set(id, { resolve: resolve as (result: unknown) => void, reject })
+      this.#process.send({ id, task, args }, (error) => {
+        if (error !== null) reject(error)
+      })
+    })
+  }
+
+  #settle(answer: Answer): void {
+    const asked = this.#asked.get(answer.id)
+    this.#asked.delete(answer.id)
+    if ('error' in answer) asked?.reject(new Error(`${this.name}: ${answer.error}`))
+    else asked?.resolve(answer.result)
+  }
+
+  #gone(how: string | number | null): void {
+    for (const { reject } of this.#asked.values()) {
+      reject(new Error(`The process of ${this.name} is gone: ${String(how)}`))
+    }
+    this.#asked.clear()
+  }
+
+  /** Closes the store and ends the process. */
+  async stop(): Promise<void> {
+    if (this.#isGone()) return
+    await this.ask('close')
+    const gone = once(this.#process, 'exit')
+    this.#process.disconnect()
+    await gone
+  }
+
+  /** Ends the process as it stands. */
+  async kill(): Promise<void> {
+    if (this.#isGone()) return
+    const gone = once(this.#process, 'exit')
+    this.#process.kill('SIGKILL')
+    await gone
+  }
+
+  #isGone(): boolean {
+    return this.#process.exitCode !== null || this.#process.signalCode !== null
+  }
+}

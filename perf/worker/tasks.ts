@@ -1,0 +1,41 @@
+/** What a worker does when it is asked. Arguments and results are sent between processes. */
+import { appends, fill } from './appends.ts'
+import { coldReads } from './cold-reads.ts'
+import { growth, usage } from './memory.ts'
+import { scan, writeToRead } from './reads.ts'
+import type { Session } from './session.ts'
+
+export const TASKS = {
+  open: (session: Session, _args: undefined): Promise<number> => session.open(),
+  close: (session: Session, _args: undefined): Promise<void> => session.close(),
+  metrics: (session: Session, _args: undefined) => session.bifrost.bifrost.metrics(),
+  appends,
+  fill,
+  scan,
+  writeToRead,
+  coldReads,
+  growth,
+  usage,
+}
+
+export type Tasks = typeof TASKS
+export type TaskName = keyof Tasks
+export type TaskArguments<N extends TaskName> = Tasks[N] extends (
+  session: Session,
+  args: infer A,
+) => unknown
+  ? A
+  : undefined
+export type TaskResult<N extends TaskName> = Awaited<ReturnType<Tasks[N]>>
+
+/** What the parent asks. */
+export interface Question {
+  readonly id: number
+  readonly task: TaskName
+  readonly args: unknown
+}
+
+/** What the worker answers. */
+export type Answer =
+  | { readonly id: number; readonly result: unknown }
+  | { readonly id: number; readonly error: string }

@@ -1,0 +1,27 @@
+/**
+ * The process of one side of a comparison: it has one store open and does what its parent asks, so
+ * that no side suffers from another one's garbage, threads or shapes. Run by side.ts.
+ */
+import type { StoreSpec } from '../stores/store.ts'
+import { Session } from './session.ts'
+import { TASKS, type Answer, type Question } from './tasks.ts'
+
+const session = new Session(JSON.parse(process.argv[2] as string) as StoreSpec)
+
+process.on('message', (question: Question) => void answer(question))
+process.once('disconnect', () => process.exit(1))
+
+async function answer({ id, task, args }: Question): Promise<void> {
+  try {
+    const run = TASKS[task] as (session: Session, args: unknown) => unknown
+    tell({ id, result: await run(session, args) })
+  } catch (error) {
+    tell({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  }
+  // Each round begins with the garbage of the last one gone.
+  globalThis.gc?.()
+}
+
+function tell(answer: Answer): void {
+  process.send?.(answer)
+}
