@@ -10,10 +10,10 @@ import { FRAME_KIND } from '../codec/format.ts'
 import { decodeFrame, frameEnd, type Frame } from '../codec/frame.ts'
 import { decodeGroupHeader, framesCheck, type GroupHeader } from '../codec/group.ts'
 import type { LogFacts, StoreFacts } from '../codec/log-state.ts'
-import { unpack } from '../codec/msgpack.ts'
 import { lsnOfOffset, OLDEST_POSITION, type Lsn, type Offset } from '../codec/offset.ts'
 import type { Predecessor } from './group-scanner.ts'
 import type { RecoveryLabel } from './metrics.ts'
+import { bodyOf } from './replay.ts'
 
 /** Something that doesn't check, and the records that it costs. */
 export interface Damage {
@@ -345,9 +345,10 @@ export class SegmentAudit {
     this.#visit(frame, position)
   }
 
-  #seenName({ kind, loglet, offset, bodyStart, bodyEnd }: Frame): void {
+  #seenName(frame: Frame): void {
+    const { kind, loglet, offset } = frame
     if (kind !== FRAME_KIND.create && kind !== FRAME_KIND.lossGap) return
-    const body = unpack(this.#audited.bytes, bodyStart, bodyEnd)
+    const body = bodyOf(frame, this.#audited.bytes)
     if (kind === FRAME_KIND.lossGap) {
       if (typeof body === 'number') this.#ledger.knownLoss(loglet, body, offset)
     } else if (typeof body === 'string') {

@@ -110,11 +110,11 @@ function replayState(target: ReplayTarget, frame: Frame, bytes: Uint8Array): boo
   return replay?.(target, frame, bodyOf(frame, bytes)) ?? false
 }
 
-function bodyOf(frame: Frame, bytes: Uint8Array): unknown {
+/** What the body of a frame of state holds; undefined if it is no msgpack, which nobody accepts. */
+export function bodyOf(frame: Frame, bytes: Uint8Array): unknown {
   try {
     return unpack(bytes, frame.bodyStart, frame.bodyEnd)
   } catch {
-    // A body that is no msgpack is one that no replay accepts.
     return undefined
   }
 }

@@ -264,10 +264,10 @@ function requireUnchanged(
   }
 }
 
-type DamagedLog = SeenLog & { readonly unreadable: readonly LsnRange[] }
+export type DamagedLog = SeenLog & { readonly unreadable: readonly LsnRange[] }
 
 /** Reads everything that can be read, and notes what is said to be lost. */
-async function lookAround(opened: SimStore): Promise<DamagedLog[]> {
+export async function lookAround(opened: SimStore): Promise<DamagedLog[]> {
   const seen: DamagedLog[] = []
   for (const logId of opened.store.logIds()) {
     const { lsn: tail, sealed, reason } = await opened.store.findTail(logId)

@@ -439,8 +439,10 @@ function recordAt(log: ModelLog, lsn: Lsn): ModelRecord {
 
 function recordsProblem(log: ModelLog, seen: SeenLog): string | undefined {
   const { unreadable = [] } = seen
-  const skip = (lsn: Lsn): Lsn =>
-    (unreadable.find(({ from, to }) => from <= lsn && lsn <= to)?.to ?? lsn - 1) + 1
+  const skip = (lsn: Lsn): Lsn => {
+    const range = unreadable.find(({ from, to }) => from <= lsn && lsn <= to)
+    return range === undefined ? lsn : skip(range.to + 1)
+  }
   let next = skip(log.trimPoint + 1)
   let time = log.records[log.trimPoint - 1]?.createdAt ?? 0n
   for (const { lsn, payload, createdAt } of seen.records) {
