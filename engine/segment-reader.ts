@@ -55,6 +55,8 @@ interface Fetched {
 
 /** Runs this close to each other are read together: cheaper than another system call. */
 const MAX_GAP_BYTES = 16 * 1024
+/** So many times the bytes that are asked for are read at most, counting what lies between runs. */
+const MAX_READ_FACTOR = 4
 /** Spans that one read asks for; the rest waits for the next. */
 const MAX_SPANS = 64
 /** Buffers kept for reuse, and the size up to which they are. */
@@ -213,11 +215,13 @@ export class SegmentReader {
 function planSpans(runs: LogletRuns, from: Offset, to: Offset, maxBytes: number): Span[] {
   const spans: Span[] = []
   let bytes = 0
+  let gaps = 0
   for (let i = findRun(runs, from); i < runs.count && bytes < maxBytes; i++) {
     const run = runs.run(i)
-    if (run.first > to) break
+    if (run.first > to || bytes + gaps >= MAX_READ_FACTOR * maxBytes) break
     const span = spans.at(-1)
     if (span !== undefined && run.position - span.end <= MAX_GAP_BYTES) {
+      gaps += run.position - span.end
       span.end = run.end
       span.runs.push(i)
     } else if (spans.length < MAX_SPANS) {
