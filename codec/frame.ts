@@ -26,12 +26,14 @@ export interface Frame {
 
 const KINDS: ReadonlySet<number> = new Set(Object.values(FRAME_KIND))
 
-function bodyChecksum(bytes: Uint8Array, start: number, end: number): number {
+/** The checksum of a body, which its frame's header is given. */
+export function bodyChecksum(bytes: Uint8Array, start: number, end: number): number {
   return checksum(bytes, start, end, 0)
 }
 
 /**
- * Writes the header of a frame whose body already lies behind it, all but the offset. Until
+ * Writes the header of a frame, all but the offset. The body lies behind it, unless its checksum is
+ * given. Until
  * `sealFrame` the body's checksum stands where the frame's own will be.
  */
 export function writeFrameHeader(
@@ -40,10 +42,14 @@ export function writeFrameHeader(
   kind: FrameKind,
   loglet: number,
   bodyLength: number,
+  bodySum: number = bodyChecksum(
+    target,
+    at + FRAME_HEADER_BYTES,
+    at + FRAME_HEADER_BYTES + bodyLength,
+  ),
 ): void {
-  const body = at + FRAME_HEADER_BYTES
   writeU32(target, at, bodyLength)
-  writeU32(target, at + FRAME_CHECKSUM_AT, bodyChecksum(target, body, body + bodyLength))
+  writeU32(target, at + FRAME_CHECKSUM_AT, bodySum)
   writeU32(target, at + FRAME_KIND_AT, kind)
   writeU32(target, at + FRAME_LOGLET_AT, loglet)
 }

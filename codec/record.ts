@@ -5,6 +5,7 @@
  *
  *     93 | d3 8 bytes of createdAt | c0, or 9n and the keys | the payload
  */
+import { checksum } from './checksum.ts'
 import { LogError, logError, type LogErrorOf } from './errors.ts'
 import { binHeaderBytes, pack, packShared, unpack, writeBinHeader } from './msgpack.ts'
 import { packablePayload, recordTooLarge } from './payload.ts'
@@ -63,6 +64,7 @@ export class RecordEncoder {
   /** 0 when the source is a packed payload; else the size of the bin header before raw bytes. */
   #binHeaderBytes = 0
   #isEncoded = false
+  #bodySum = 0
   #clockMs = -1
   readonly #clockBytes = new Uint8Array(8)
 
@@ -112,6 +114,11 @@ export class RecordEncoder {
     return end - start
   }
 
+  /** The checksum of the body that was written last. */
+  get bodySum(): number {
+    return this.#bodySum
+  }
+
   /** Lays the prepared body down at `at`; returns where it ends. `createdAtMs` is a whole number. */
   write(target: Uint8Array, at: number, createdAtMs: number): number {
     const body = this.#start === 0 && this.#end === this.#source.length
@@ -120,6 +127,7 @@ export class RecordEncoder {
     if (this.#isEncoded) {
       target.set(source, at)
       this.#writeCreatedAt(target, at, createdAtMs)
+      this.#bodySum = checksum(target, at, at + source.length, 0)
       return at + source.length
     }
     target[at] = ARRAY_OF_3
@@ -128,7 +136,18 @@ export class RecordEncoder {
     let end = this.#writeKeys(target, at + ENVELOPE_BYTES)
     if (this.#binHeaderBytes > 0) end = writeBinHeader(target, end, source.length)
     target.set(source, end)
+    this.#bodySum = this.#sumBody(target, at, end, source)
     return end + source.length
+  }
+
+  /**
+   * The payload is summed where it came from, which needs no view into the target. Memory that is
+   * shared with other threads may change meanwhile, so then it is what was written that is summed.
+   */
+  #sumBody(target: Uint8Array, at: number, payloadAt: number, source: Uint8Array): number {
+    const isShared = this.#binHeaderBytes > 0 && source.buffer instanceof SharedArrayBuffer
+    if (isShared) return checksum(target, at, payloadAt + source.length, 0)
+    return checksum(source, 0, source.length, checksum(target, at, payloadAt, 0))
   }
 
   #writeKeys(target: Uint8Array, at: number): number {

@@ -5,13 +5,13 @@
  *     waiting ──▶ queued ──▶ in a group ──▶ settled
  *        └───────────┴──── withdrawn ──────────▲
  */
-import { performance } from 'node:perf_hooks'
 import { logError, sealed, tailMismatch, type LogError, type LogId } from '../codec/errors.ts'
 import { FRAME_KIND, type FrameKind } from '../codec/format.ts'
-import { frameEndAt, sealFrame, writeFrameHeader } from '../codec/frame.ts'
+import { bodyChecksum, frameEndAt, sealFrame, writeFrameHeader } from '../codec/frame.ts'
 import { effectiveTrimPoint } from '../codec/log-state.ts'
 import { pack } from '../codec/msgpack.ts'
 import { OLDEST_POSITION, type Offset } from '../codec/offset.ts'
+import type { Burst } from './burst-clock.ts'
 import type { FrameBuffer } from './frame-buffer.ts'
 import { MAX_RUN_BYTES, type GrowingIndex } from './segment-index.ts'
 import { beginAppend, finishAppend, type AppendTrace } from './tracing.ts'
@@ -25,9 +25,11 @@ export interface FramePlace {
   readonly base: number
 }
 
+const NEVER: Burst = { wallMs: 0, monotonicMs: 0 }
+
 export abstract class Command {
-  /** When it was called, by the monotonic clock in milliseconds. */
-  readonly calledAt: number = performance.now()
+  /** When it was called. */
+  called: Burst = NEVER
   /** Its frames in the buffer of its group. */
   start = 0
   end = 0
@@ -296,7 +298,8 @@ export abstract class StateCommand<T> extends Command {
 
   /** May happen again at another place, so the header is written afresh. */
   seal({ bytes, segmentSeed, base }: FramePlace): void {
-    writeFrameHeader(bytes, this.start, this.#kind, this.loglet, this.#body.length)
+    const sum = bodyChecksum(this.#body, 0, this.#body.length)
+    writeFrameHeader(bytes, this.start, this.#kind, this.loglet, this.#body.length, sum)
     sealFrame(bytes, this.start, this.offset, segmentSeed, base + this.start)
   }
 

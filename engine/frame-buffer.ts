@@ -5,7 +5,7 @@
  */
 import { FRAME_HEADER_BYTES, GROUP_ALIGNMENT, GROUP_HEADER_BYTES } from '../codec/format.ts'
 import type { FrameKind } from '../codec/format.ts'
-import { writeFrameHeader } from '../codec/frame.ts'
+import { bodyChecksum, writeFrameHeader } from '../codec/frame.ts'
 import type { Keys, RecordEncoder } from '../codec/record.ts'
 import { FRAME_KIND } from '../codec/format.ts'
 
@@ -41,14 +41,15 @@ export class FrameBuffer {
     this.reserve(FRAME_HEADER_BYTES + bodyLength)
     const at = this.end
     this.end = encoder.write(this.bytes, at + FRAME_HEADER_BYTES, createdAtMs)
-    writeFrameHeader(this.bytes, at, FRAME_KIND.data, loglet, bodyLength)
+    writeFrameHeader(this.bytes, at, FRAME_KIND.data, loglet, bodyLength, encoder.bodySum)
   }
 
   /** Lays down any other frame. */
   putFrame(kind: FrameKind, loglet: number, body: Uint8Array): void {
     this.reserve(FRAME_HEADER_BYTES + body.length)
     this.bytes.set(body, this.end + FRAME_HEADER_BYTES)
-    writeFrameHeader(this.bytes, this.end, kind, loglet, body.length)
+    const sum = bodyChecksum(body, 0, body.length)
+    writeFrameHeader(this.bytes, this.end, kind, loglet, body.length, sum)
     this.end += FRAME_HEADER_BYTES + body.length
   }
 

@@ -20,6 +20,7 @@ import { groupEnd, writeGroupHeader } from '../codec/group.ts'
 import { encodeSnapshot } from '../codec/log-state.ts'
 import type { Place } from '../codec/metadata.ts'
 import { encodeSegmentStart, segmentSeed } from '../codec/segment-header.ts'
+import { afterMicrotasks } from './after-microtasks.ts'
 import type { Clock } from './clock.ts'
 import type { CommandGroup, CommandQueue } from './command-queue.ts'
 import { TrimCommand, type Command, type FramePlace } from './commands.ts'
@@ -394,8 +395,8 @@ export class LogStoreWriter {
       const isDone = command.isKept && !command.isSettled
       command.settle()
       if (!isDone) continue
-      const { records, calledAt } = command
-      if (records > 0) this.#options.metrics.appended(records, now - calledAt)
+      const { records, called } = command
+      if (records > 0) this.#options.metrics.appended(records, now - called.monotonicMs)
       else if (command instanceof TrimCommand) this.#options.metrics.trimmed()
     }
   }
@@ -465,11 +466,6 @@ export class LogStoreWriter {
     await this.#current?.close()
     this.#current = undefined
   }
-}
-
-/** Calls back once all microtasks that are due, and those that they lead to, are done. */
-function afterMicrotasks(callback: () => void): void {
-  queueMicrotask(() => process.nextTick(callback))
 }
 
 /** Lays the frames of kept commands one behind the other and seals them. */

@@ -11,6 +11,7 @@ import type { LogFacts } from '../codec/log-state.ts'
 import type { Place } from '../codec/metadata.ts'
 import type { Offset } from '../codec/offset.ts'
 import { RecordEncoder, type Keys } from '../codec/record.ts'
+import { BurstClock, type Burst } from './burst-clock.ts'
 import { systemClock } from './clock.ts'
 import {
   AppendCommand,
@@ -54,6 +55,7 @@ export class LogStore implements Store {
   readonly #writer: LogStoreWriter
   readonly #dead: DeadSegments
   readonly #reads = new InFlight()
+  readonly #bursts: BurstClock
   #isEncoding = false
   /** Why nothing new is taken on: closed, or failed. */
   #refusal: LogError | undefined
@@ -81,6 +83,7 @@ export class LogStore implements Store {
     this.#environment = environment
     this.#parts = parts
     this.recovery = parts.recovery
+    this.#bursts = new BurstClock(environment.clock)
     this.#encoder = new RecordEncoder(options.maxRecordBytes)
     this.#reserve = this.#makeReserve()
     this.#writer = this.#makeWriter()
@@ -176,9 +179,17 @@ export class LogStore implements Store {
     listener: OffsetListener,
   ): void {
     const command = new AppendCommand(cell, 1, terms?.expectedTail, listener)
-    this.#enqueue(command, terms, (buffer) => {
-      buffer.putRecord(this.#encoder, cell.facts.id, payload, keys, this.#stamp(cell))
-    })
+    const buffer = this.#begin(command, terms)
+    if (buffer === undefined) return
+    // As `#enqueue`, without a closure: this is the hot path.
+    const start = buffer.end
+    try {
+      buffer.putRecord(this.#encoder, cell.facts.id, payload, keys, stamp(cell, command.called))
+    } catch (error) {
+      this.#refuse(command, buffer, start, error)
+      return
+    }
+    this.#push(command, start, terms)
   }
 
   appendBatch(
@@ -189,7 +200,7 @@ export class LogStore implements Store {
   ): void {
     const command = new AppendCommand(cell, records.length, terms?.expectedTail, listener)
     this.#enqueue(command, terms, (buffer) => {
-      this.#putAll(buffer, records, () => cell)
+      this.#putAll(command, buffer, records, () => cell)
     })
   }
 
@@ -200,11 +211,12 @@ export class LogStore implements Store {
   ): void {
     const command = new AppendManyCommand(parts, listener)
     this.#enqueue(command, terms, (buffer) => {
-      this.#putAll(buffer, parts, (i) => (parts[i] as PartInput).cell)
+      this.#putAll(command, buffer, parts, (i) => (parts[i] as PartInput).cell)
     })
   }
 
   #putAll(
+    { called }: Command,
     buffer: FrameBuffer,
     records: readonly RecordInput[],
     cellOf: (i: number) => LogletCell,
@@ -213,17 +225,11 @@ export class LogStore implements Store {
     const start = buffer.end
     records.forEach(({ payload, keys }, i) => {
       const cell = cellOf(i)
-      buffer.putRecord(this.#encoder, cell.facts.id, payload, keys, this.#stamp(cell))
+      buffer.putRecord(this.#encoder, cell.facts.id, payload, keys, stamp(cell, called))
       if (buffer.end - start > this.#options.maxBatchBytes + FRAME_HEADER_BYTES) {
         throw batchTooLarge(this.#options.maxBatchBytes)
       }
     })
-  }
-
-  /** The time of a record: never before that of the one before it in its loglet. */
-  #stamp(cell: LogletCell): number {
-    cell.createdAtMs = Math.max(cell.createdAtMs, Math.floor(this.#environment.clock.now()))
-    return cell.createdAtMs
   }
 
   /** Lays a command's frames down and queues it; whatever is wrong is told to the command. */
@@ -232,23 +238,40 @@ export class LogStore implements Store {
     terms: AppendTerms | undefined,
     lay: (buffer: FrameBuffer) => void,
   ): void {
-    if (this.#refusal !== undefined) return command.fail(this.#refusal)
-    if (this.#isEncoding) return command.fail(reentrant())
-    if (terms?.signal?.aborted === true) return command.fail(aborted(terms.signal))
-    const { queue } = this.#parts
-    const buffer = queue.buffer()
+    const buffer = this.#begin(command, terms)
+    if (buffer === undefined) return
     const start = buffer.end
-    this.#isEncoding = true
     try {
       lay(buffer)
     } catch (error) {
-      buffer.end = start
-      if (!(error instanceof LogError)) throw error
-      return command.fail(error)
-    } finally {
-      this.#isEncoding = false
+      this.#refuse(command, buffer, start, error)
+      return
     }
-    queue.push(command, start, terms?.whenFull, terms?.signal)
+    this.#push(command, start, terms)
+  }
+
+  /** Where the command's frames go; undefined if it is refused. Then nothing else may begin. */
+  #begin(command: Command, terms: AppendTerms | undefined): FrameBuffer | undefined {
+    const refusal = this.#refusal ?? (this.#isEncoding ? reentrant() : abortOf(terms))
+    if (refusal !== undefined) {
+      command.fail(refusal)
+      return undefined
+    }
+    this.#isEncoding = true
+    command.called = this.#bursts.now()
+    return this.#parts.queue.buffer()
+  }
+
+  #refuse(command: Command, buffer: FrameBuffer, start: number, error: unknown): void {
+    this.#isEncoding = false
+    buffer.end = start
+    if (!(error instanceof LogError)) throw error
+    command.fail(error)
+  }
+
+  #push(command: Command, start: number, terms: AppendTerms | undefined): void {
+    this.#isEncoding = false
+    this.#parts.queue.push(command, start, terms?.whenFull, terms?.signal)
     this.#writer.wake()
   }
 
@@ -404,6 +427,17 @@ export class LogStore implements Store {
     })
     return error
   }
+}
+
+/** The time of a record: never before that of the one before it in its loglet. */
+function stamp(cell: LogletCell, { wallMs }: Burst): number {
+  if (wallMs > cell.createdAtMs) cell.createdAtMs = wallMs
+  return cell.createdAtMs
+}
+
+function abortOf(terms: AppendTerms | undefined): LogError | undefined {
+  const signal = terms?.signal
+  return signal?.aborted === true ? aborted(signal) : undefined
 }
 
 function batchTooLarge(maxBatchBytes: number): LogError {

@@ -12,7 +12,7 @@ import {
   GROUP_MAGIC,
   PATCHED_GROUP_MAGIC,
 } from '../codec/format.ts'
-import { decodeFrame, sealFrame, writeFrameHeader } from '../codec/frame.ts'
+import { bodyChecksum, decodeFrame, sealFrame, writeFrameHeader } from '../codec/frame.ts'
 import { decodeGroupHeader, writeGroupHeader, type StreamPosition } from '../codec/group.ts'
 import type { Predecessor } from './group-scanner.ts'
 
@@ -150,7 +150,8 @@ function writeFiller(
   const body = start + FRAME_HEADER_BYTES
   bytes.fill(0, start, end)
   writeFillerBody(bytes, body, end)
-  writeFrameHeader(bytes, start, FRAME_KIND.filler, checksum, end - body)
+  const sum = bodyChecksum(bytes, body, end)
+  writeFrameHeader(bytes, start, FRAME_KIND.filler, checksum, end - body, sum)
   sealFrame(bytes, start, number, segmentSeed, start)
 }
 
