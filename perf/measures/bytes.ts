@@ -1,62 +1,59 @@
-/** What a payload byte costs in bytes written to the device, and in bytes kept on the disk. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+/**
+ * What a payload byte costs in bytes written to the device, and in bytes kept on the disk.
+ *
+ * The device's own counter (/proc/diskstats) is what tells: it has the journal of the file system in
+ * it, but also what everybody else writes, so that is measured before and after, and taken off. The
+ * counter of the process (/proc/self/io) is of no use: where the page cache holds a file in large
+ * folios, it counts a whole one, up to a MiB, for every write into it.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { deviceBytesWritten } from '../support/machine.ts'
 import type { Arena } from './arena.ts'
+import { allocatedBytes, keptBytes } from './files.ts'
 
 const SIZE = 100
 const CALLERS = 256
 const RECORDS = 1_000_000
-const BLOCK_BYTES = 512
+const IDLE_MS = 1000
 
 export interface ByteCosts {
   readonly payloadBytes: number
-  /** Sent to the device by the process: what it wrote, in whole pages (/proc/self/io). */
-  readonly processWritten: number
-  /** Written to the device by everybody, its journal included (/proc/diskstats). */
-  readonly deviceWritten: number | undefined
+  /** Written to the device meanwhile; NaN where it has no counter. */
+  readonly deviceBytes: number
+  /** What everybody else wrote in that time, by what they wrote before and after. */
+  readonly othersBytes: number
   /** Blocks of all files, after a clean close. */
-  readonly allocated: number
+  readonly allocatedBytes: number
   /** Bytes of all files up to the last one that is not zero: without room for what comes next. */
-  readonly kept: number
+  readonly keptBytes: number
 }
 
 export async function byteCosts(arena: Arena): Promise<ByteCosts> {
   const dir = arena.freshDir('bytes')
   const side = await arena.enter('bytes', { kind: 'bifrost' }, dir)
   const records = arena.records(RECORDS)
-  const before = { process: await side.ask('usage'), device: deviceBytesWritten(dir) }
+  const rateBefore = await idleRate(dir)
+  const startedAt = performance.now()
+  const before = deviceBytesWritten(dir)
   await side.ask('fill', { records, size: SIZE, callers: CALLERS })
-  const after = { process: await side.ask('usage'), device: deviceBytesWritten(dir) }
+  const deviceBytes = deviceBytesWritten(dir) - before
+  const ms = performance.now() - startedAt
+  const rateAfter = await idleRate(dir)
   await side.stop()
   const costs = {
     payloadBytes: records * SIZE,
-    processWritten: after.process.written - before.process.written,
-    deviceWritten: difference(after.device, before.device),
-    ...diskBytes(dir),
+    deviceBytes,
+    othersBytes: ms * ((rateBefore + rateAfter) / 2),
+    allocatedBytes: allocatedBytes(dir),
+    keptBytes: keptBytes(dir),
   }
   await arena.clear()
   return costs
 }
 
-function difference(after: number | undefined, before: number | undefined): number | undefined {
-  return after === undefined || before === undefined ? undefined : after - before
-}
-
-function diskBytes(dir: string): { readonly allocated: number; readonly kept: number } {
-  const paths = readdirSync(dir).map((name) => join(dir, name))
-  return {
-    allocated: sum(paths.map((path) => statSync(path).blocks * BLOCK_BYTES)),
-    kept: sum(paths.map((path) => lengthWithoutZeros(readFileSync(path)))),
-  }
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0)
-}
-
-function lengthWithoutZeros(bytes: Buffer): number {
-  let end = bytes.length
-  while (end > 0 && bytes[end - 1] === 0) end--
-  return end
+/** Bytes a millisecond that are written while we write nothing. */
+async function idleRate(dir: string): Promise<number> {
+  const before = deviceBytesWritten(dir)
+  await sleep(IDLE_MS)
+  return (deviceBytesWritten(dir) - before) / IDLE_MS
 }

@@ -1,4 +1,4 @@
-/** Reading back what is there: one log alone, one of a thousand that are interleaved, and the peers. */
+/** Reading back what is there: a log alone, one of a thousand that are interleaved, the peers'. */
 import type { StoreKind } from '../stores/store.ts'
 import type { ScanArguments, ScanResult } from '../worker/reads.ts'
 import type { Side } from '../worker/side.ts'
@@ -55,6 +55,19 @@ export async function readInterleaved(arena: Arena): Promise<Scanner[]> {
     },
   ])
   return readAll(arena, readings)
+}
+
+/** A log that is alone, written and read by this build and by another one. */
+export async function scansOf(
+  arena: Arena,
+  by: 'chunks' | 'records',
+  library: string,
+): Promise<readonly [here: Scanner, there: Scanner]> {
+  const expected = arena.records(READ_RECORDS)
+  const here = await filled(arena, 'here', { kind: 'bifrost' })
+  const there = await filled(arena, 'there', { kind: 'bifrost', library })
+  const readings = [here, there].map((side) => ({ name: side.name, side, args: { by }, expected }))
+  return (await readAll(arena, readings)) as unknown as readonly [Scanner, Scanner]
 }
 
 async function filled(arena: Arena, name: string, contents: Contents): Promise<Side> {

@@ -4,6 +4,7 @@
  */
 import type { Side } from '../worker/side.ts'
 import type { Arena } from './arena.ts'
+import { tailSegmentBytes } from './files.ts'
 
 const SIZE = 100
 const FILL_CALLERS = 64
@@ -18,6 +19,8 @@ export interface Reopening {
   readonly ending: Ending
   /** In ms, in each round. */
   readonly times: readonly number[]
+  /** What is in the last segment, which is what an open after a kill has to read. */
+  readonly tailBytes: number
 }
 
 /** Fills a store with each number of records, and reopens all of them in turn after each ending. */
@@ -27,7 +30,10 @@ export async function reopenings(arena: Arena, sizes: readonly number[]): Promis
   const all: Reopening[] = []
   for (const ending of ['close', 'kill'] as const) {
     const times = await arena.takeTurns(stores, ({ dir }) => reopen(arena, dir, ending))
-    stores.forEach(({ records }, index) => all.push({ records, ending, times: times[index] ?? [] }))
+    stores.forEach(({ records, dir }, index) => {
+      const tailBytes = tailSegmentBytes(dir)
+      all.push({ records, ending, times: times[index] ?? [], tailBytes })
+    })
   }
   await arena.clear()
   return all

@@ -82,12 +82,17 @@ export function existingDirectory(name: string, path: string): string {
   throw new Error(`${name} takes a directory that is there, not ${path}`)
 }
 
-/** Those whose name contains every part that was asked for. Throws an Error if none does. */
+/**
+ * Those that have one of the names, or, if none has, one of the names in their own. Throws an Error
+ * if nothing is found.
+ */
 export function selected<T extends { readonly name: string }>(
   all: readonly T[],
   names: readonly string[],
 ): readonly T[] {
   if (names.length === 0) return all
+  const exact = all.filter(({ name }) => names.includes(name))
+  if (exact.length > 0) return exact
   const found = all.filter(({ name }) => names.some((part) => name.includes(part)))
   if (found.length > 0) return found
   const known = all.map(({ name }) => `  ${name}`).join('\n')

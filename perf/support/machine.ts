@@ -90,9 +90,9 @@ const SECTORS_WRITTEN = 9
 
 /**
  * Bytes written to the device under a directory so far, by everybody: its journal is in it, and so
- * is whatever else the machine writes. Undefined where there is no such device.
+ * is whatever else the machine writes. NaN where there is no such device.
  */
-export function deviceBytesWritten(dir: string): number | undefined {
+export function deviceBytesWritten(dir: string): number {
   const { dev } = statSync(dir)
   // As glibc's major() and minor() take a device number apart, below 2^32.
   const [major, minor] = [(dev >>> 8) & 0xfff, (dev & 0xff) | ((dev >>> 12) & 0xfff00)]
@@ -100,15 +100,12 @@ export function deviceBytesWritten(dir: string): number | undefined {
     .split('\n')
     .map((line) => line.trim().split(/\s+/))
     .find(([first, second]) => Number(first) === major && Number(second) === minor)
-  return fields === undefined ? undefined : Number(fields[SECTORS_WRITTEN]) * SECTOR_BYTES
+  return Number(fields?.[SECTORS_WRITTEN]) * SECTOR_BYTES
 }
 
-/** Bytes that this process had sent to the device, and had read from it; zeros where unknown. */
-export function processBytes(): { readonly written: number; readonly read: number } {
-  const text = readText('/proc/self/io')
-  const field = (name: string): number =>
-    Number(new RegExp(`^${name}: (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
-  return { written: field('write_bytes'), read: field('read_bytes') }
+/** Bytes that had to be read from the device for this process; 0 where that is not known. */
+export function bytesReadFromDevice(): number {
+  return Number(/^read_bytes: (\d+)$/m.exec(readText('/proc/self/io'))?.[1] ?? 0)
 }
 
 function readText(path: string): string {

@@ -1,6 +1,6 @@
 /** Opening must not take longer for there being more records. */
 import { reopenings, type Reopening } from '../measures/reopen.ts'
-import { count, duration, quartiles } from '../support/figures.ts'
+import { count, duration, mebibytes, quartiles } from '../support/figures.ts'
 import { ratioOf, spreadOf } from '../support/statistics.ts'
 import type { Target } from './target.ts'
 import { atMost } from './verdict.ts'
@@ -26,8 +26,9 @@ export const REOPEN_TARGET: Target = {
   },
 }
 
-function lineOf({ records, ending, times }: Reopening): string {
+function lineOf({ records, ending, times, tailBytes }: Reopening): string {
   const spread = spreadOf(times)
   const figures = `${duration(spread.median)} (${quartiles(spread, duration)})`
-  return `  ${count(records)} records, after ${ENDINGS[ending]}: ${figures}`
+  const tail = `${mebibytes(tailBytes)} in the last segment`
+  return `  ${count(records)} records, after ${ENDINGS[ending]}: ${figures}; ${tail}`
 }

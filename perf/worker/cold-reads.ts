@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { LogReader, LogRecord } from '../../index.ts'
 import { Latencies } from '../support/latencies.ts'
-import { processBytes } from '../support/machine.ts'
+import { bytesReadFromDevice } from '../support/machine.ts'
 import { load } from './load.ts'
 import type { Session } from './session.ts'
 
@@ -33,7 +33,7 @@ export async function coldReads(
 ): Promise<ColdReadResult> {
   const appends = new Latencies()
   const commits = new CommitWatch()
-  const before = processBytes().read
+  const before = bytesReadFromDevice()
   const readers = new ColdReaders(session)
   readers.start(args.readers)
   const payloads = session.payloadsOf(args.size)
@@ -51,7 +51,7 @@ export async function coldReads(
     commits: commits.end().encode(),
     appends: appends.encode(),
     recordsRead,
-    bytesRead: processBytes().read - before,
+    bytesRead: bytesReadFromDevice() - before,
   }
 }
 

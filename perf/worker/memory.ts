@@ -1,6 +1,5 @@
-/** Tasks that look at what the process takes. */
+/** A task that looks at what the process takes. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { processBytes } from '../support/machine.ts'
 import { fill } from './appends.ts'
 import type { Session } from './session.ts'
 
@@ -39,15 +38,4 @@ function slowReader(session: Session): { stop(): Promise<void> } {
       await reading
     },
   }
-}
-
-export interface Usage {
-  readonly rss: number
-  readonly written: number
-  readonly read: number
-}
-
-/** What this process holds, and has moved from and to the device so far. */
-export function usage(): Usage {
-  return { rss: process.memoryUsage.rss(), ...processBytes() }
 }

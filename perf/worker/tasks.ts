@@ -1,7 +1,7 @@
 /** What a worker does when it is asked. Arguments and results are sent between processes. */
 import { appends, fill } from './appends.ts'
 import { coldReads } from './cold-reads.ts'
-import { growth, usage } from './memory.ts'
+import { growth } from './memory.ts'
 import { scan, writeToRead } from './reads.ts'
 import type { Session } from './session.ts'
 
@@ -15,7 +15,6 @@ export const TASKS = {
   writeToRead,
   coldReads,
   growth,
-  usage,
 }
 
 export type Tasks = typeof TASKS
