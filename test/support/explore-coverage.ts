@@ -52,9 +52,23 @@ export const DAMAGE_MILESTONES = [
   'R8',
 ] as const
 
-export type Milestone = (typeof LIFE_MILESTONES | typeof DAMAGE_MILESTONES)[number]
+/** What repairs must meet. */
+export const REPAIR_MILESTONES = [
+  'repaired',
+  'crashed in repair',
+  'repair refused',
+  'loss gap',
+] as const
 
-const ALL: ReadonlySet<string> = new Set([...LIFE_MILESTONES, ...DAMAGE_MILESTONES])
+export type Milestone = (
+  typeof LIFE_MILESTONES | typeof DAMAGE_MILESTONES | typeof REPAIR_MILESTONES
+)[number]
+
+const ALL: ReadonlySet<string> = new Set([
+  ...LIFE_MILESTONES,
+  ...DAMAGE_MILESTONES,
+  ...REPAIR_MILESTONES,
+])
 
 export class Coverage {
   readonly #counts = new Map<string, number>()

@@ -11,6 +11,7 @@ import { METADATA_FILE, segmentOfName } from '../../engine/file-names.ts'
 import { auditStore } from '../../engine/store-audit.ts'
 import type { RecoveryReport } from '../../engine/metrics.ts'
 import { Coverage, isMilestone } from './explore-coverage.ts'
+import { judgeRepair } from './explore-repair.ts'
 import { planOf } from './explore-generate.ts'
 import { Violation, type Extent, type LsnRange, type SeenLog } from './explore-oracle.ts'
 import type { Plan } from './explore-plan.ts'
@@ -30,7 +31,7 @@ const HARMLESS: ReadonlySet<string> = new Set(['R1', 'R2', 'R3', 'R5', 'R9'])
 const DROPPED: ReadonlySet<string> = new Set(['R2', 'R3', 'R5'])
 
 /** Bytes of a file that are not what they were. */
-interface Damage {
+export interface Damage {
   readonly what: string
   readonly path: string
   readonly from: number
@@ -41,8 +42,12 @@ interface Damage {
   readonly due: 'CORRUPT' | 'UNSUPPORTED_VERSION' | undefined
 }
 
-/** Runs a plan without faults, and damages what each of its lives leaves. */
-export async function runDamage(seed: number, options: RunOptions): Promise<RunResult> {
+/** Runs a plan without faults, damages what each of its lives leaves, and opens or repairs it. */
+export async function runDamage(
+  seed: number,
+  options: RunOptions,
+  repairs = false,
+): Promise<RunResult> {
   const plan = withoutFaults(planOf(seed, seed % 2 === 0 ? 'rolls' : 'crashes'))
   const random = new Random(seed ^ 0xda3a6e)
   let damages = 0
@@ -50,7 +55,7 @@ export async function runDamage(seed: number, options: RunOptions): Promise<RunR
   const result = await runPlan(plan, {
     ...options,
     between: async (life) => {
-      for (let i = 0; i < DAMAGES; i++, damages++) await damageOnce(life, random, coverage)
+      for (let i = 0; i < DAMAGES; i++, damages++) await damageOnce(life, random, coverage, repairs)
     },
   })
   return { ...result, cycles: result.cycles + damages }
@@ -61,12 +66,18 @@ function withoutFaults(plan: Plan): Plan {
   return { ...plan, settings, cycles: plan.cycles.map((cycle) => ({ ...cycle, faults: [] })) }
 }
 
-async function damageOnce(life: Life, random: Random, coverage: Coverage): Promise<void> {
+async function damageOnce(
+  life: Life,
+  random: Random,
+  coverage: Coverage,
+  repairs: boolean,
+): Promise<void> {
   const copy = life.disk.fork(random.uint32())
   const damage = await damageCopy(copy, life, random)
   if (damage === undefined) return
   try {
-    await judge(life, damage, copy, coverage)
+    if (repairs) await judgeRepair(life, damage, copy, random, coverage)
+    else await judge(life, damage, copy, coverage)
   } catch (error) {
     const { what, path, from, to } = damage
     throw new Violation(`${what} ${posix.basename(path)} from ${from} to ${to}: ${String(error)}`)
@@ -325,7 +336,7 @@ function legalProblem({ oracle }: Life, seen: readonly SeenLog[]): Violation | u
 }
 
 /** What the last group whose bytes are as they were says was durable before it. */
-function vouchedFor({ groups, opened }: Life, { path, from, to }: Damage): Extent {
+export function vouchedFor({ groups, opened }: Life, { path, from, to }: Damage): Extent {
   const intact = groups.findLast(
     (group) => group.path !== path || group.end <= from || group.start >= to,
   )

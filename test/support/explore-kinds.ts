@@ -4,6 +4,7 @@ import type { Coverage } from './explore-coverage.ts'
 import { Violation, type Extent, type Oracle } from './explore-oracle.ts'
 import type { Plan, Settings } from './explore-plan.ts'
 import type { Base } from './explore-scene.ts'
+import type { CommitWatch } from './explore-watch.ts'
 import type { SimDisk } from './sim-disk.ts'
 
 export interface RunOptions {
@@ -35,6 +36,7 @@ export interface KnownGroup {
 export interface Life {
   readonly disk: SimDisk
   readonly oracle: Oracle
+  readonly watch: CommitWatch
   readonly settings: Settings
   /** Whether the store was closed. */
   readonly isClosed: boolean

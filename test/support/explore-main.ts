@@ -3,7 +3,7 @@
  * promise was broken, after printing the smallest plan that breaks it.
  *
  *   node explore-main.js [--seconds 20] [--from 1] [--count n] [--seed n] [--profile name]
- *     [--suite explore|damage|twins|codec] [--layer name] [--shrink runs] [--json] [--mutant] [--keep]
+ *     [--suite explore|damage|repair|twins|codec] [--layer name] [--shrink runs] [--json] [--mutant] [--keep]
  */
 import { parseArgs } from 'node:util'
 import { checkDecoders } from './explore-codec.ts'
@@ -43,6 +43,7 @@ const options: RunOptions = layer === undefined ? { coverage } : { coverage, lay
 
 function runSeed(seed: number): Promise<RunResult> {
   if (values.suite === 'damage') return runDamage(seed, options)
+  if (values.suite === 'repair') return runDamage(seed, options, true)
   if (values.suite === 'twins') return runTwins(seed, options)
   if (values.suite === 'codec') return checkDecoders(seed)
   return runPlan(planOf(seed, profile), options)

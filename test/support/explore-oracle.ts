@@ -130,6 +130,12 @@ export class Oracle {
     return this.#world.logs.get(logId)?.incarnation
   }
 
+  /** The loglet of a log, if it was ever seen. */
+  logletOf(logId: LogId): number | undefined {
+    const incarnation = this.target(logId)
+    return incarnation === undefined ? undefined : this.#loglets.get(incarnation)
+  }
+
   /** A command is called; returns its number. One that the store must refuse at once is void. */
   issue(command: Command, isRefused: boolean): number {
     if (command.kind === 'delete') this.#deleted.add(command.logId)
@@ -273,13 +279,18 @@ export class Oracle {
       const problem = extentProblem(due, found)
       if (problem !== undefined) this.#violate(`damage was not noticed: ${logId}: ${problem}`)
     }
-    for (const found of seen) {
-      const log = this.#world.logs.get(found.logId)
-      const wrong = found.records.find(
+    this.requireRight(seen)
+  }
+
+  /** No record may be another one than was appended there. */
+  requireRight(seen: readonly SeenLog[]): void {
+    for (const { logId, records } of seen) {
+      const log = this.#world.logs.get(logId)
+      const wrong = records.find(
         ({ lsn, payload }) => !samePayload(payload, log?.records[lsn - 1]?.payload ?? ''),
       )
       if (log !== undefined && wrong !== undefined && wrong.lsn < tailOf(log)) {
-        this.#violate(`damage gave ${found.logId} another record ${wrong.lsn}`)
+        this.#violate(`damage gave ${logId} another record ${wrong.lsn}`)
       }
     }
   }

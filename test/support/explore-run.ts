@@ -159,10 +159,10 @@ class Exploration {
 
   async #rest(): Promise<void> {
     if (this.#options.between === undefined || this.#opened === undefined) return
-    const { disk, oracle, settings } = this.#scene
+    const { disk, oracle, watch, settings } = this.#scene
     const isClosed = this.#wasClosed
     const { opened, groups } = { opened: this.#opened, groups: this.#groups }
-    await this.#options.between({ disk, oracle, settings, isClosed, opened, groups })
+    await this.#options.between({ disk, oracle, watch, settings, isClosed, opened, groups })
   }
 
   /** Opens the store and compares all of it; false if it could not be opened. */
@@ -482,7 +482,8 @@ class Exploration {
 
   #sawGroup({ path, start, end, beginsSegment, kinds, isAfterNoSpace }: WatchedGroup): void {
     if (this.#options.between !== undefined) {
-      this.#groupInFlight = { path, start, end, before: this.#scene.oracle.extent() }
+      const before = this.#scene.oracle.extent()
+      this.#groupInFlight = { path, start, end, before }
     }
     const takesRoom = kinds.has(FRAME_KIND.data) || kinds.has(FRAME_KIND.create)
     if (beginsSegment) this.#coverage.hit('rolled')

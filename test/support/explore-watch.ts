@@ -34,14 +34,18 @@ export interface WatchedGroup {
   readonly isAfterNoSpace: boolean
 }
 
-interface Place {
+export interface Place {
   readonly path: string
   /** The end of the group. */
   readonly end: number
+  /** The frame itself. */
+  readonly frame: { readonly start: number; readonly end: number }
 }
 
 export class CommitWatch {
   readonly #places = new Map<string, Place>()
+  /** Where loglets were created. */
+  readonly #creations = new Map<number, Place>()
   /** The code of the first commit that failed for another reason than space, in this process. */
   failure: string | undefined
   #isOutOfSpace = false
@@ -58,6 +62,7 @@ export class CommitWatch {
   fork(): CommitWatch {
     const copy = new CommitWatch()
     for (const [record, place] of this.#places) copy.#places.set(record, place)
+    for (const [loglet, place] of this.#creations) copy.#creations.set(loglet, place)
     copy.lastEnd = this.lastEnd
     return copy
   }
@@ -88,6 +93,11 @@ export class CommitWatch {
     if (this.#isOutOfSpace) this.onPutBack()
   }
 
+  /** Where a loglet was created. */
+  creationOf(loglet: number): Place | undefined {
+    return this.#creations.get(loglet)
+  }
+
   /** Bytes are given to the disk. Returns whether they are a group, with or without its segment. */
   see(path: string, buffers: readonly Uint8Array[], position: number): boolean {
     const bytes = Buffer.concat(buffers)
@@ -96,7 +106,7 @@ export class CommitWatch {
     if (!isGroup) return false
     const end = position + at + GROUP_HEADER_BYTES + readU32(bytes, at + GROUP_LENGTH_AT)
     this.lastEnd = end
-    const kinds = this.#seeFrames(bytes, at, { path, end })
+    const kinds = this.#seeFrames(bytes, at, { path, end, base: position })
     const isAfterNoSpace = this.#isOutOfSpace
     this.onGroup({
       path,
@@ -109,18 +119,24 @@ export class CommitWatch {
     return true
   }
 
-  #seeFrames(bytes: Uint8Array, at: number, place: Place): Set<number> {
+  #seeFrames(
+    bytes: Uint8Array,
+    at: number,
+    { path, end, base }: { readonly path: string; readonly end: number; readonly base: number },
+  ): Set<number> {
     const kinds = new Set<number>()
     let next = at + GROUP_HEADER_BYTES
     for (let i = readU32(bytes, at + GROUP_FRAMES_AT); i > 0; i--) {
       if (next + FRAME_HEADER_BYTES > bytes.length) break
       const kind = bytes[next + FRAME_KIND_AT] as number
       kinds.add(kind)
+      const after = next + FRAME_HEADER_BYTES + readU32(bytes, next)
+      const place = { path, end, frame: { start: base + next, end: base + after } }
+      const loglet = readU32(bytes, next + FRAME_LOGLET_AT)
       if (kind === FRAME_KIND.data) {
-        const loglet = readU32(bytes, next + FRAME_LOGLET_AT)
         this.#places.set(`${loglet} ${readU64(bytes, next + FRAME_OFFSET_AT)}`, place)
-      }
-      next += FRAME_HEADER_BYTES + readU32(bytes, next)
+      } else if (kind === FRAME_KIND.create) this.#creations.set(loglet, place)
+      next = after
     }
     return kinds
   }
