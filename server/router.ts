@@ -1,0 +1,101 @@
+/**
+ * Finds what a request is for and answers it, whatever happens: each request gets one reply, and
+ * what is thrown on the way becomes one.
+ */
+import { appendToStream } from './append-operation.ts'
+import { requireAllowed, type Authorize } from './authorize.ts'
+import { createStream } from './create-operation.ts'
+import { deleteStream } from './delete-operation.ts'
+import type { HttpReply, HttpRequest } from './exchange.ts'
+import type { HandlerParts } from './handler-parts.ts'
+import { COMMON_HEADERS, METHODS, PREFLIGHT_HEADERS } from './headers.ts'
+import { asHttpError, HttpError, unavailable } from './http-error.ts'
+import { headStream, readStream } from './read-operation.ts'
+
+export type Operation = (parts: HandlerParts, request: HttpRequest) => Promise<HttpReply>
+
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  GET: readStream,
+  HEAD: headStream,
+  POST: appendToStream,
+  PUT: createStream,
+  DELETE: deleteStream,
+}
+
+/** Paths below this are the protocol's own, for subscriptions. */
+const PROTOCOL_RESERVED = /^\/__ds(?:\/|$)/
+/** Paths below this are ours. */
+export const OWN_RESERVED: RegExp = /^\/__bifrost(?:\/|$)/
+
+export class Router {
+  readonly #parts: HandlerParts
+  readonly #pages: ReadonlyMap<string, Operation>
+  readonly #authorize: Authorize | undefined
+  #isShutDown = false
+
+  /** `pages` are the paths that are no streams. */
+  constructor(
+    parts: HandlerParts,
+    pages: ReadonlyMap<string, Operation>,
+    authorize: Authorize | undefined,
+  ) {
+    this.#parts = parts
+    this.#pages = pages
+    this.#authorize = authorize
+  }
+
+  /** From now on everything is refused. */
+  shutDown(): void {
+    this.#isShutDown = true
+  }
+
+  /** Never rejects. */
+  async reply(request: HttpRequest): Promise<HttpReply> {
+    try {
+      const reply = await this.#answer(request)
+      return { ...reply, headers: { ...COMMON_HEADERS, ...reply.headers } }
+    } catch (error) {
+      return this.#refusal(request, error)
+    }
+  }
+
+  async #answer(request: HttpRequest): Promise<HttpReply> {
+    if (request.method === 'OPTIONS') return { status: 204, headers: PREFLIGHT_HEADERS }
+    if (this.#isShutDown) throw unavailable('SHUTTING_DOWN', 'The server is going down')
+    if (this.#authorize !== undefined) await requireAllowed(this.#authorize, request)
+    return this.#operation(request)(this.#parts, request)
+  }
+
+  #operation({ method, path }: HttpRequest): Operation {
+    const page = this.#pages.get(path)
+    if (page !== undefined && (method === 'GET' || method === 'HEAD')) return page
+    if (PROTOCOL_RESERVED.test(path)) {
+      throw new HttpError(501, 'NOT_IMPLEMENTED', 'There are no subscriptions here')
+    }
+    const operation = Object.hasOwn(OPERATIONS, method) ? OPERATIONS[method] : undefined
+    if (operation === undefined || page !== undefined || path === '/' || OWN_RESERVED.test(path)) {
+      throw new HttpError(405, 'METHOD_NOT_ALLOWED', 'This can not be done here', {
+        headers: { allow: METHODS },
+      })
+    }
+    return operation
+  }
+
+  #refusal(request: HttpRequest, error: unknown): HttpReply {
+    const { status, code, message, headers } = asHttpError(error)
+    if (status === 500) {
+      const { method, path } = request
+      this.#parts.logger.error({ error, method, path }, 'a request failed')
+    }
+    return {
+      status,
+      headers: {
+        ...COMMON_HEADERS,
+        'cache-control': 'no-store',
+        'content-type': 'application/json',
+        ...headers,
+      },
+      body: `${JSON.stringify({ code, message })}\n`,
+    }
+  }
+}
