@@ -13,6 +13,8 @@ export interface LogView {
   readonly seal: string | undefined
   readonly isSealed: boolean
   readonly records: readonly (readonly [offset: number, payload: unknown, createdAt: bigint])[]
+  /** What was lost: the first and the last offset of each gap. */
+  readonly losses: readonly (readonly [from: number, to: number])[]
 }
 
 /** Reads everything that is durable, log by log, in the order of their creation. */
@@ -29,6 +31,7 @@ export async function viewOf(store: Store): Promise<LogView[]> {
 async function viewOfLog(store: Store, logId: LogId, cell: LogletCell): Promise<LogView> {
   const { tail, trimPoint, seal } = cell.facts
   const records: LogView['records'][number][] = []
+  const losses: LogView['losses'][number][] = []
   for (let from = trimPoint + 1; from < tail;) {
     const visit = (offset: number, bytes: Uint8Array, start: number, end: number): boolean => {
       const { payload, createdAt } = decodeRecord(bytes, start, end)
@@ -37,8 +40,19 @@ async function viewOfLog(store: Store, logId: LogId, cell: LogletCell): Promise<
     }
     const request = { from, to: tail - 1, maxBytes: 1024 * 1024, visit }
     const outcome = await store.read(cell, request)
-    if (outcome.kind !== 'data') assert.fail(`${logId} has a ${outcome.kind} at ${from}`)
-    from = outcome.next
+    if (outcome.kind === 'data') from = outcome.next
+    else if (outcome.kind === 'data-loss-gap') {
+      losses.push([from, outcome.until])
+      from = outcome.until + 1
+    } else assert.fail(`${logId} has a ${outcome.kind} at ${from}`)
   }
-  return { logId, tail, trimPoint, seal: seal?.reason, isSealed: seal !== undefined, records }
+  return {
+    logId,
+    tail,
+    trimPoint,
+    seal: seal?.reason,
+    isSealed: seal !== undefined,
+    records,
+    losses,
+  }
 }

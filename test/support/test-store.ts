@@ -36,6 +36,8 @@ export interface TestStoreOptions extends Partial<StoreOptions> {
   readonly logs?: readonly LogId[]
   /** Default: the real one. */
   readonly files?: FileSystem
+  /** Default: a random id for a new store. */
+  readonly makeStoreId?: () => Uint8Array
 }
 
 /** Keeps operations from going on; `reached` resolves once there is one. */
@@ -68,7 +70,7 @@ export class TestStore {
 
   /** Opens a store; it is closed when the test ends, if the test has not done so. */
   static async open(t: TestContext, options: TestStoreOptions = {}): Promise<TestStore> {
-    const { logs = [], files = new NodeFileSystem(), dir, ...rest } = options
+    const { logs = [], files = new NodeFileSystem(), dir, makeStoreId, ...rest } = options
     // It is closed before its directory goes: hooks run in the order in which they were set.
     const stores: TestStore[] = []
     t.after(() => Promise.all(stores.map((opened) => opened.endWithTest())))
@@ -76,7 +78,7 @@ export class TestStore {
     const clock = new ManualClock()
     const fileSystem = files instanceof FaultFileSystem ? files : new FaultFileSystem(files)
     const resolved = resolveStoreOptions({ dir: path, ...rest })
-    const store = await LogStore.open(resolved, { fileSystem, clock })
+    const store = await LogStore.open(resolved, { fileSystem, clock, makeStoreId })
     const opened = new TestStore(store, path, clock, fileSystem)
     stores.push(opened)
     await store.createLogs(logs)
