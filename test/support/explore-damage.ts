@@ -23,6 +23,8 @@ import type { SimDisk } from './sim-disk.ts'
 
 /** Damages per life. */
 const DAMAGES = 6
+/** Far more than it takes to audit, open and read one. */
+const MAX_OPERATIONS = 20_000
 const SECTOR = 512
 const PAGE = 4096
 const NEWER_VERSION = 2
@@ -75,6 +77,8 @@ async function damageOnce(
   const copy = life.disk.fork(random.uint32())
   const damage = await damageCopy(copy, life, random)
   if (damage === undefined) return
+  // Whoever reads on without end is stopped.
+  copy.faults.failOperation(MAX_OPERATIONS, { code: 'EIO' }, true)
   try {
     if (repairs) await judgeRepair(life, damage, copy, random, coverage)
     else await judge(life, damage, copy, coverage)
