@@ -150,7 +150,7 @@ class Generator {
       faults: random.chance(faults) ? this.#faults() : [],
       crash: random.chance(crashes) ? { nth, kind } : undefined,
       steps: [
-        ...(index === 0 || random.chance(0.5) ? [this.#createAll()] : []),
+        ...(index === 0 || random.chance(0.85) ? [this.#createAll()] : []),
         ...Array.from({ length: steps }, () => this.#step()),
         ...(random.chance(this.#hasFollower ? 0.8 : 0.05) ? this.#stall() : []),
         ...(random.chance(0.6) ? this.#lastCalls() : []),
@@ -249,10 +249,10 @@ class Generator {
 
   #change(log: number): PlannedCall {
     const random = this.#random
-    const dice = random.below(20)
-    if (dice < 9) return { call: 'trim', log, keep: random.pick([0, 0, 1, 3, 10]) }
-    if (dice < 15) return { call: 'create', log }
-    if (dice < 18) return { call: 'delete', log }
+    const dice = random.below(40)
+    if (dice < 20) return { call: 'trim', log, keep: random.pick([0, 0, 1, 3, 10]) }
+    if (dice < 34) return { call: 'create', log }
+    if (dice < 38) return { call: 'delete', log }
     return { call: 'seal', log, reason: random.pick([undefined, 'done', 'a reason']) }
   }
 

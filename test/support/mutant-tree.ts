@@ -81,7 +81,7 @@ function explore(
   if (profile !== undefined) args.push('--profile', profile)
   return new Promise((resolve, reject) => {
     // What a broken engine covers is no coverage of ours.
-    const { NODE_V8_COVERAGE: _, ...env } = process.env
+    const env = { ...process.env, NODE_V8_COVERAGE: undefined }
     const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     child.stdout.on('data', (data: Buffer) => (output += data.toString()))
