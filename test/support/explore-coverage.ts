@@ -10,6 +10,8 @@ export const LIFE_MILESTONES = [
   'was killed',
   'open refused',
   'rolled',
+  'rolled to a segment prepared ahead',
+  'rolled to a segment prepared on demand',
   'torn bytes dropped',
   'group torn',
   'group of many frames torn',

@@ -480,13 +480,18 @@ class Exploration {
     if (found !== undefined) throw new Violation(`the audit of a closed store finds: ${found}`)
   }
 
-  #sawGroup({ path, start, end, beginsSegment, kinds, isAfterNoSpace }: WatchedGroup): void {
+  #sawGroup(group: WatchedGroup): void {
+    const { path, start, end, beginsSegment, kinds, isAfterNoSpace } = group
     if (this.#options.between !== undefined) {
       const before = this.#scene.oracle.extent()
       this.#groupInFlight = { path, start, end, before }
     }
     const takesRoom = kinds.has(FRAME_KIND.data) || kinds.has(FRAME_KIND.create)
-    if (beginsSegment) this.#coverage.hit('rolled')
+    if (beginsSegment) {
+      this.#coverage.hit('rolled')
+      const when = group.isPreparedAhead ? 'ahead' : 'on demand'
+      this.#coverage.hit(`rolled to a segment prepared ${when}`)
+    }
     if (kinds.has(FRAME_KIND.deadSegments)) this.#coverage.hit('segment freed')
     if (kinds.has(FRAME_KIND.delete)) this.#coverage.hit('log deleted')
     if (!isAfterNoSpace || takesRoom) return

@@ -17,7 +17,7 @@ import {
   SNAPSHOT_LENGTH_AT,
 } from '../../codec/format.ts'
 import { groupsStart } from '../../codec/segment-header.ts'
-import type { FileSystem, StoreFile } from '../../engine/file-system.ts'
+import type { FileSystem, OpenMode, StoreFile } from '../../engine/file-system.ts'
 import { FileLayer, FileSystemLayer, type CommitDone } from './explore-layer.ts'
 import { errorCode } from './fs-error.ts'
 import type { Owner } from './sim-scheduler.ts'
@@ -32,6 +32,8 @@ export interface WatchedGroup {
   readonly kinds: ReadonlySet<number>
   /** Whether the commit before it failed for space. */
   readonly isAfterNoSpace: boolean
+  /** Whether another group came between the preparation of the file and this one. */
+  readonly isPreparedAhead: boolean
 }
 
 export interface Place {
@@ -51,6 +53,9 @@ export class CommitWatch {
   #isOutOfSpace = false
   /** Where the last group ends in its file. */
   lastEnd = 0
+  #groups = 0
+  /** How many groups there were when a file was opened for commits. */
+  readonly #openedAt = new Map<string, number>()
   /** Called when a group is given to the disk, before anything happens to it. */
   onGroup: (group: WatchedGroup) => void = () => undefined
   /** Called when that group is durable. */
@@ -89,6 +94,11 @@ export class CommitWatch {
     }
   }
 
+  /** A file was opened for commits. */
+  opened(path: string): void {
+    this.#openedAt.set(path, this.#groups)
+  }
+
   truncated(): void {
     if (this.#isOutOfSpace) this.onPutBack()
   }
@@ -108,6 +118,8 @@ export class CommitWatch {
     this.lastEnd = end
     const kinds = this.#seeFrames(bytes, at, { path, end, base: position })
     const isAfterNoSpace = this.#isOutOfSpace
+    const isPreparedAhead = (this.#openedAt.get(path) ?? this.#groups) < this.#groups
+    this.#groups++
     this.onGroup({
       path,
       beginsSegment: position === 0,
@@ -115,6 +127,7 @@ export class CommitWatch {
       end,
       kinds,
       isAfterNoSpace,
+      isPreparedAhead,
     })
     return true
   }
@@ -159,7 +172,8 @@ export class WatchedFileSystem extends FileSystemLayer {
     this.#owner = owner
   }
 
-  protected override wrap(file: StoreFile, path: string): FileLayer {
+  protected override wrap(file: StoreFile, path: string, mode: OpenMode): FileLayer {
+    if (mode === 'commit' && this.#owner.isAlive) this.#watch.opened(path)
     return new WatchedFile(file, path, this.#watch, this.#owner)
   }
 }
