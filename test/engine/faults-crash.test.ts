@@ -151,7 +151,7 @@ function filesOf(sim: SimStore): string[] {
 
 const WHOLE_RUN = 1
 /** Each operation is crashed at with so many seeds. */
-const SEEDS = 3
+const SEEDS = 2
 
 describe('Crash between two steps of anything', () => {
   test('the script alone leaves what it says', async () => {

@@ -75,7 +75,7 @@ describe('fdatasync fails once, the retry says OK, the pages are gone', () => {
 
   test('what a reopen shows is on the disk, though the sync of it had failed', async () => {
     let survived = 0
-    for (let seed = 1; seed <= 25; seed++) {
+    for (let seed = 1; seed <= 15; seed++) {
       const sim = new SimStore(seed)
       await sim.open()
       await sim.create('log')
@@ -140,7 +140,7 @@ for (const code of ['ENOSPC', 'EDQUOT', 'EFBIG']) {
     }
 
     test('a rejected append never appears, not even after a crash', async () => {
-      for (let seed = 1; seed <= 20; seed++) {
+      for (let seed = 1; seed <= 8; seed++) {
         const sim = new SimStore(seed)
         await sim.open()
         await sim.create('log')

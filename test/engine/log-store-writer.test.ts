@@ -256,7 +256,7 @@ describe('LogStoreWriter outcomes', () => {
     // A clock that moves on with every look at it: the callers seem slow, so they are split.
     const clock = { now: () => now++, setTimer: () => undefined, clearTimer: () => undefined }
     const fileSystem = new NodeFileSystem()
-    const options = resolveStoreOptions({ dir, batchCommitCount: 100 })
+    const options = resolveStoreOptions({ dir, batchCommitCount: 48 })
     const store = await LogStore.open(options, { fileSystem, clock })
     t.after(() => store.shutdown(5000))
     await store.createLogs(['a'])
@@ -271,7 +271,7 @@ describe('LogStoreWriter outcomes', () => {
     }
     await Promise.all(Array.from({ length: 300 }, caller))
     const sealed = store.seal(cell, 'full')
-    const outcomes = await Promise.allSettled(Array.from({ length: 300_000 }, append))
+    const outcomes = await Promise.allSettled(Array.from({ length: 150_000 }, append))
     await sealed
     const isSealed = (outcome: PromiseSettledResult<Offset>): boolean =>
       outcome.status === 'rejected' && LogError.is(outcome.reason, 'SEALED')
