@@ -1,9 +1,11 @@
 /** The store that all of this is about. */
 import { pathToFileURL } from 'node:url'
-import type { Bifrost, LogId, LogReader, LogRecord, Lsn } from '../../index.ts'
+import type { Bifrost, BifrostClass, LogId, LogReader, LogRecord, Lsn } from '../../index.ts'
 import type { Counters, Sink, Store, StoreSpec } from './store.ts'
 
-type Library = typeof import('../../index.ts')
+interface Library {
+  readonly Bifrost: BifrostClass
+}
 
 export async function openBifrost(spec: StoreSpec): Promise<BifrostStore> {
   const { Bifrost } = await loadLibrary(spec.library)

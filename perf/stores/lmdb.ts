@@ -12,7 +12,7 @@ interface Lmdb {
 }
 
 interface LmdbPackage {
-  open(options: object): Lmdb
+  readonly open: (options: object) => Lmdb
 }
 
 export function openLmdb({ dir }: StoreSpec): Store {

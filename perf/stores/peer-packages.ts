@@ -38,7 +38,8 @@ export const SCANNED_PEERS: readonly PeerKind[] = [
   'redis',
 ]
 
-/** Loads a peer's package. Typed by who asks, since the package may not be there to compile with. */
+/** Loads a peer's package, which may not be there to compile with: who asks knows its type. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- callers state T
 export function requirePeer<T>(name: string): T {
   return createRequire(projectPath('perf', 'peers', 'package.json'))(name) as T
 }

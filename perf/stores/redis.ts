@@ -26,7 +26,7 @@ interface Client {
 }
 
 interface ClientPackage {
-  createClient(options: object): Client
+  readonly createClient: (options: object) => Client
   readonly RESP_TYPES: { readonly BLOB_STRING: number }
 }
 

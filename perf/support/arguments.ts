@@ -13,22 +13,35 @@ export interface BenchOptions {
   readonly shrink: number
   /** Where the stores are made. */
   readonly dir: string
+  /** HTTP: which server is loaded. */
+  readonly server: string
 }
 
-export const OPTIONS_USAGE = `  --seconds <n>   how long each side of each case is measured, over all rounds (default 4)
-  --rounds <n>    how many rounds the sides take turns for (default 8)
+/** What a command wants otherwise. */
+export interface Defaults {
+  readonly seconds?: number
+  readonly rounds?: number
+  /** Only a command that has one takes `--server`. */
+  readonly server?: string
+}
+
+export const OPTIONS_USAGE = `  --seconds <n>   how long each side of each case is measured, over all rounds
+  --rounds <n>    how many rounds the sides take turns for
   --quick         a look at whether it works: 2 short rounds, a hundredth of the records
   --dir <path>    where the stores are made (default: the system's temporary directory)
   --help          show this
 `
 
-const DEFAULTS = { seconds: 4, rounds: 8, shrink: 1 }
+const NORMAL = { seconds: 4, rounds: 8, shrink: 1 }
 const QUICK = { seconds: 0.4, rounds: 2, shrink: 100 }
 const MOST_SECONDS = 3600
 const MOST_ROUNDS = 1000
 
 /** Reads the arguments; undefined if help is asked for. Throws an Error that says what is wrong. */
-export function readArguments(args: readonly string[]): BenchOptions | undefined {
+export function readArguments(
+  args: readonly string[],
+  defaults: Defaults = {},
+): BenchOptions | undefined {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,
@@ -38,16 +51,21 @@ export function readArguments(args: readonly string[]): BenchOptions | undefined
       quick: { type: 'boolean', default: false },
       dir: { type: 'string', default: tmpdir() },
       help: { type: 'boolean', default: false },
+      server: { type: 'string' },
     },
   })
   if (values.help) return undefined
-  const base = values.quick ? QUICK : DEFAULTS
+  if (values.server !== undefined && defaults.server === undefined) {
+    throw new Error('--server is for the load over HTTP only')
+  }
+  const base = values.quick ? QUICK : { ...NORMAL, ...defaults }
   return {
     names: positionals,
     seconds: numberFrom('--seconds', values.seconds, base.seconds, 0.01, MOST_SECONDS),
     rounds: wholeNumberFrom('--rounds', values.rounds, base.rounds, 1, MOST_ROUNDS),
     shrink: base.shrink,
     dir: existingDirectory('--dir', values.dir),
+    server: values.server ?? defaults.server ?? '',
   }
 }
 

@@ -1,6 +1,6 @@
 /** What the commands of perf/ have in common: arguments in, a report out, errors in words. */
 import { Arena } from '../measures/arena.ts'
-import { OPTIONS_USAGE, readArguments, type BenchOptions } from './arguments.ts'
+import { OPTIONS_USAGE, readArguments, type BenchOptions, type Defaults } from './arguments.ts'
 import { machineFacts } from './machine.ts'
 import { requireProject } from './project.ts'
 import { Report } from './report.ts'
@@ -11,6 +11,7 @@ export interface Command {
   readonly name: string
   /** What stands above the options when help is asked for. */
   readonly usage: string
+  readonly defaults?: Defaults
   /** Resolves with the exit code. */
   run(arena: Arena): Promise<number>
 }
@@ -19,7 +20,7 @@ export interface Command {
 export async function main(command: Command): Promise<void> {
   try {
     requireProject()
-    const options = readArguments(process.argv.slice(2))
+    const options = readArguments(process.argv.slice(2), command.defaults)
     if (options === undefined) process.stdout.write(`${command.usage}\n${OPTIONS_USAGE}`)
     else process.exitCode = await runWith(command, options)
   } catch (error) {

@@ -14,6 +14,7 @@ const SIGNALS = [
 export class Scratch {
   readonly dir: string
   #made = 0
+  #isKept = false
 
   constructor(parent: string) {
     this.dir = mkdtempSync(join(parent, 'bifrost-perf-'))
@@ -34,7 +35,13 @@ export class Scratch {
     mkdirSync(this.dir, { recursive: true })
   }
 
+  /** Leaves everything behind, to be looked at. */
+  keep(): void {
+    this.#isKept = true
+  }
+
   remove(): void {
+    if (this.#isKept) return
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 3 })
   }
 }

@@ -30,7 +30,7 @@ export async function growth(session: Session, args: GrowthArguments): Promise<n
 function slowReader(session: Session): { stop(): Promise<void> } {
   const reader = session.bifrost.reader(0, true)
   const reading = (async () => {
-    for await (const _record of reader) await sleep(SLOW_READ_MS)
+    while ((await reader.readNext()) !== undefined) await sleep(SLOW_READ_MS)
   })()
   return {
     stop: async () => {
