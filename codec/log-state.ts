@@ -169,13 +169,16 @@ export function sealBytesBound(seal: Seal | undefined): number {
   return Buffer.byteLength(seal?.reason ?? '') + 8
 }
 
+/** At most what a loglet's seal and gaps take in a snapshot. */
+export function logletBytesBound({ seal, gaps }: Pick<LogletFacts, 'seal' | 'gaps'>): number {
+  return gaps.length * GAP_BYTES + (seal === undefined ? 0 : sealBytesBound(seal))
+}
+
 /** At most what an encoded snapshot takes. */
 export function snapshotBytesBound(facts: StoreFacts): number {
   let bytes = SNAPSHOT_BASE_BYTES
   for (const log of facts.logs.values()) bytes += logBytesBound(log)
-  for (const { seal, gaps } of facts.loglets.values()) {
-    bytes += gaps.length * GAP_BYTES + (seal === undefined ? 0 : sealBytesBound(seal))
-  }
+  for (const loglet of facts.loglets.values()) bytes += logletBytesBound(loglet)
   return bytes
 }
 

@@ -11,6 +11,7 @@ import { logError, type LogError, type LogErrorOf, type LogId } from '../codec/e
 import {
   emptyLoglet,
   logBytesBound,
+  logletBytesBound,
   sealBytesBound,
   snapshotBytesBound,
   type Link,
@@ -247,7 +248,10 @@ export class StoreState {
     if (log !== undefined) this.#snapshotBytes -= logBytesBound(log)
     for (const link of log?.links ?? []) {
       const cell = this.#cells.get(link.loglet)
-      if (cell !== undefined) cells.push(cell)
+      if (cell !== undefined) {
+        this.#snapshotBytes -= logletBytesBound(cell.facts)
+        cells.push(cell)
+      }
       this.#cells.delete(link.loglet)
       this.facts.loglets.delete(link.loglet)
     }
