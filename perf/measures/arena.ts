@@ -89,9 +89,9 @@ export class Arena {
     this.scratch.make()
   }
 
-  /** Ends every process at once, whatever it does. */
+  /** Ends every process, whatever it has open. */
   async abandon(): Promise<void> {
-    await Promise.all([...this.#sides].map((side) => side.kill()))
+    await Promise.all([...this.#sides].map((side) => side.abandon()))
     this.scratch.remove()
   }
 }

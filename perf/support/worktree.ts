@@ -6,6 +6,7 @@ import { projectPath } from './project.ts'
 
 export class Worktree {
   readonly #dir: string
+  readonly #removeAtExit = (): void => this.remove()
   /** The commit, abbreviated. */
   readonly commit: string
 
@@ -14,6 +15,7 @@ export class Worktree {
     this.#dir = dir
     this.commit = git('rev-parse', '--short', `${ref}^{commit}`).trim()
     git('worktree', 'add', '--detach', dir, this.commit)
+    process.once('exit', this.#removeAtExit)
     try {
       this.#installPackages()
       this.#build()
@@ -30,10 +32,8 @@ export class Worktree {
 
   /** What is installed here serves both, unless that commit asks for other packages. */
   #installPackages(): void {
-    const isSame = ['package-lock.json'].every(
-      (file) =>
-        readFileSync(projectPath(file), 'utf8') === readFileSync(join(this.#dir, file), 'utf8'),
-    )
+    const [here, there] = [projectPath('package-lock.json'), join(this.#dir, 'package-lock.json')]
+    const isSame = readFileSync(here, 'utf8') === readFileSync(there, 'utf8')
     if (isSame) symlinkSync(projectPath('node_modules'), join(this.#dir, 'node_modules'))
     else run(this.#dir, 'npm', 'ci', '--include=dev')
   }
@@ -43,6 +43,7 @@ export class Worktree {
   }
 
   remove(): void {
+    process.off('exit', this.#removeAtExit)
     git('worktree', 'remove', '--force', this.#dir)
     rmSync(this.#dir, { recursive: true, force: true })
   }

@@ -81,37 +81,47 @@ class CommitWatch {
 }
 
 /** Where each reader goes on in the next round, so that it doesn't meet what it has warmed. */
-const readPointers = new Map<number, number>()
+const nextLsns = new Map<number, number>()
 
 class ColdReaders {
   readonly #session: Session
-  #readers: readonly LogReader<LogRecord>[] = []
+  readonly #readers = new Set<LogReader<LogRecord>>()
   #running: readonly Promise<number>[] = []
+  #isOver = false
 
   constructor(session: Session) {
     this.#session = session
   }
 
   start(count: number): void {
-    const { bifrost, logIds } = this.#session.bifrost
-    this.#readers = Array.from({ length: count }, (_, log) =>
-      bifrost.createReader(logIds[log] as string, { from: readPointers.get(log), follow: false }),
-    )
-    this.#running = this.#readers.map((reader, log) => this.#read(reader, log))
+    this.#running = Array.from({ length: count }, (_, log) => this.#readOnAndOn(log))
   }
 
-  /** Reads to the end of the log, which is far away, or until it is stopped. */
-  async #read(reader: LogReader<LogRecord>, log: number): Promise<number> {
+  /** Reads a log, from its start again when it ends, until all are stopped. */
+  async #readOnAndOn(log: number): Promise<number> {
+    let records = 0
+    while (!this.#isOver) records += await this.#read(log)
+    return records
+  }
+
+  async #read(log: number): Promise<number> {
+    const { bifrost, logIds } = this.#session.bifrost
+    const from = nextLsns.get(log)
+    const reader = bifrost.createReader(logIds[log] as string, { from, follow: false })
+    this.#readers.add(reader)
     let records = 0
     for await (const record of reader) {
       records++
-      readPointers.set(log, record.lsn + 1)
+      nextLsns.set(log, record.lsn + 1)
     }
+    this.#readers.delete(reader)
+    if (!this.#isOver) nextLsns.delete(log)
     return records
   }
 
   async stop(): Promise<number> {
-    await Promise.all(this.#readers.map((reader) => reader.return()))
+    this.#isOver = true
+    await Promise.all([...this.#readers].map((reader) => reader.return()))
     const counts = await Promise.all(this.#running)
     return counts.reduce((sum, count) => sum + count, 0)
   }

@@ -65,11 +65,19 @@ export class Side {
     await gone
   }
 
-  /** Ends the process as it stands. */
+  /** Ends the process as it stands, in the middle of whatever it does. */
   async kill(): Promise<void> {
     if (this.#isGone()) return
     const gone = once(this.#process, 'exit')
     this.#process.kill('SIGKILL')
+    await gone
+  }
+
+  /** Ends the process without closing its store, but together with what it has started itself. */
+  async abandon(): Promise<void> {
+    if (this.#isGone()) return
+    const gone = once(this.#process, 'exit')
+    this.#process.disconnect()
     await gone
   }
 

@@ -34,7 +34,8 @@ export interface Question {
   readonly args: unknown
 }
 
+/** What came of it: a result, or why there is none. */
+export type Outcome = { readonly result: unknown } | { readonly error: string }
+
 /** What the worker answers. */
-export type Answer =
-  | { readonly id: number; readonly result: unknown }
-  | { readonly id: number; readonly error: string }
+export type Answer = Outcome & { readonly id: number }

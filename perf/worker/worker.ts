@@ -4,7 +4,7 @@
  */
 import type { StoreSpec } from '../stores/store.ts'
 import { Session } from './session.ts'
-import { TASKS, type Answer, type Question } from './tasks.ts'
+import { TASKS, type Outcome, type Question, type TaskName } from './tasks.ts'
 
 const session = new Session(JSON.parse(process.argv[2] as string) as StoreSpec)
 
@@ -12,16 +12,17 @@ process.on('message', (question: Question) => void answer(question))
 process.once('disconnect', () => process.exit(1))
 
 async function answer({ id, task, args }: Question): Promise<void> {
-  try {
-    const run = TASKS[task] as (session: Session, args: unknown) => unknown
-    tell({ id, result: await run(session, args) })
-  } catch (error) {
-    tell({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
-  }
-  // Each round begins with the garbage of the last one gone.
+  const said = await outcomeOf(task, args)
+  // Its garbage is gone before another side begins.
   globalThis.gc?.()
+  process.send?.({ id, ...said })
 }
 
-function tell(answer: Answer): void {
-  process.send?.(answer)
+async function outcomeOf(task: TaskName, args: unknown): Promise<Outcome> {
+  try {
+    const run = TASKS[task] as (session: Session, args: unknown) => unknown
+    return { result: await run(session, args) }
+  } catch (error) {
+    return { error: error instanceof Error ? (error.stack ?? error.message) : String(error) }
+  }
 }
