@@ -9,6 +9,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { copyPage } from './copy-page.mjs'
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '..')
 const OLDEST_NODE = [20, 19]
@@ -108,6 +109,7 @@ function compile() {
   const args = [tsc, '-p', 'tsconfig.test.json', '--incremental', '--tsBuildInfoFile', record]
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit' })
   if (status !== 0) stop('The sources do not compile; the messages are above.')
+  copyPage('.build')
 }
 
 /** To stderr, so that what a script prints on stdout is only its own. */

@@ -1,17 +1,19 @@
 /**
- * Offline tools on a store's directory. `verify` reads every frame and changes nothing; it takes
- * no lock and runs beside a live writer, because what looks like damage is believed only if it is
- * still there after looking again.
+ * Offline tools on a store's directory. They change nothing, take no lock and run beside a live
+ * writer. `verify` reads every frame; what looks like damage is believed only if it is still there
+ * after looking again. `inspect` looks at the files, and believes what it sees.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LogError, type LogRange } from '../codec/errors.ts'
 import type { Damage } from './audit.ts'
 import { openFailed } from './errors.ts'
-import { METADATA_FILE, segmentFile } from './file-names.ts'
+import { METADATA_FILE, segmentFile, segmentsAmong } from './file-names.ts'
 import type { FileSystem } from './file-system.ts'
 import { isMissing } from './io.ts'
 import type { RecoveryFinding, RecoveryLabel } from './metrics.ts'
+import { readMetadata } from './metadata-file.ts'
 import { NodeFileSystem } from './node-file-system.ts'
+import { readSegmentHead } from './segment-head.ts'
 import { abortable, auditStore, type StoreAudit } from './store-audit.ts'
 
 /** Something that was found, and the records it puts at stake. */
@@ -131,4 +133,65 @@ function findingOf(
 
 function isOk(findings: readonly Finding[]): boolean {
   return findings.every(({ label }) => HARMLESS.has(label))
+}
+
+/** A segment file as it lies there. */
+export interface SegmentInfo {
+  readonly file: string
+  readonly segment: number
+  /** The size of the file. */
+  readonly bytes: number
+  /** Milliseconds since the epoch; undefined if the header doesn't check. */
+  readonly createdAtMs: number | undefined
+}
+
+export interface Inspection {
+  /** In hexadecimal; undefined if neither metadata nor any segment tells. */
+  readonly storeId: string | undefined
+  /** Whether nothing was written since the last clean close, as far as the metadata knows. */
+  readonly closedCleanly: boolean
+  readonly segments: readonly SegmentInfo[]
+}
+
+/** Lists the segment files of the store in `dir`. Rejects with OPEN_FAILED if there is none. */
+export async function inspect(dir: string): Promise<Inspection> {
+  const fileSystem = new NodeFileSystem()
+  try {
+    const { metadata } = await readMetadata(fileSystem, dir)
+    const found: FoundSegment[] = []
+    for (const segment of segmentsAmong(await fileSystem.list(dir))) {
+      const info = await findSegment(fileSystem, dir, segment)
+      if (info !== undefined) found.push(info)
+    }
+    if (metadata === undefined && found.length === 0) throw new Error('There is no store')
+    const id = metadata?.storeId ?? found.find(({ storeId }) => storeId !== undefined)?.storeId
+    return {
+      storeId: id === undefined ? undefined : Buffer.from(id).toString('hex'),
+      closedCleanly: metadata?.clean ?? false,
+      segments: found.map(({ info }) => info),
+    }
+  } catch (error) {
+    throw openFailed(error, error instanceof LogError)
+  }
+}
+
+interface FoundSegment {
+  readonly info: SegmentInfo
+  readonly storeId: Uint8Array | undefined
+}
+
+/** Undefined for a segment that a writer unlinked after it was listed. */
+async function findSegment(
+  fileSystem: FileSystem,
+  dir: string,
+  segment: number,
+): Promise<FoundSegment | undefined> {
+  try {
+    const { size: bytes, header } = await readSegmentHead(fileSystem, dir, segment, 'header')
+    const info = { file: segmentFile(segment), segment, bytes, createdAtMs: header?.createdAtMs }
+    return { info, storeId: header?.storeId }
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
 }

@@ -1,5 +1,6 @@
 /** Requests and replies of the Fetch standard: `Request` in, `Response` out. */
 import { bodyTooLarge, type BodyBudget } from './body-budget.ts'
+import { COMMON_HEADERS } from './headers.ts'
 import type { HttpReply, HttpRequest, LiveBody, LiveConnection } from './exchange.ts'
 
 const EMPTY = new Uint8Array(0)
@@ -61,7 +62,7 @@ export function toResponse(reply: HttpReply, method: string): Response {
   const hasNone = method === 'HEAD' || status === 204 || status === 304
   return new Response(hasNone ? null : live ? liveStream(live) : (body ?? null), {
     status,
-    headers,
+    headers: { ...COMMON_HEADERS, ...headers },
   })
 }
 

@@ -3,13 +3,19 @@
  * store; both are the caller's, and stay open when it is closed.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Registry } from 'prom-client'
 import type { Bifrost } from '../index.ts'
 import { BodyBudget } from './body-budget.ts'
+import { CommitWatch } from './commit-watch.ts'
+import type { HttpReply } from './exchange.ts'
 import { FetchRequest, toResponse } from './fetch-adapter.ts'
 import type { HandlerParts } from './handler-parts.ts'
+import { HttpMetrics } from './http-metrics.ts'
 import { LiveReaders } from './live-readers.ts'
+import { registerMetrics } from './metrics.ts'
 import { NodeRequest, sendNode } from './node-adapter.ts'
 import { resolveLimits, SILENT, type HandlerOptions } from './options.ts'
+import { makePages } from './pages.ts'
 import { Router } from './router.ts'
 import { StreamDirectory } from './stream-directory.ts'
 
@@ -59,13 +65,23 @@ export async function createHandler(
 
 class Handler implements BifrostHandler {
   readonly #parts: HandlerParts
-  readonly #router: Router
   readonly #budget: BodyBudget
+  readonly #commits: CommitWatch | undefined
+  readonly #metrics: HttpMetrics
+  readonly #router: Router
 
-  constructor(parts: HandlerParts, { authorize }: HandlerOptions) {
+  constructor(parts: HandlerParts, options: HandlerOptions) {
+    const { registry = ownRegistry(parts.bifrost), pages = true, authorize } = options
     this.#parts = parts
-    this.#router = new Router(parts, new Map(), authorize)
     this.#budget = new BodyBudget(parts.limits.maxBufferedBytes)
+    this.#commits = pages ? new CommitWatch() : undefined
+    this.#metrics = new HttpMetrics(registry, {
+      streams: () => parts.streams.size,
+      liveReaders: () => parts.liveReaders.size,
+      bodyBytes: () => this.#budget.usedBytes,
+    })
+    const others = this.#commits ? makePages(registry, this.#commits) : new Map()
+    this.#router = new Router(parts, others, authorize)
   }
 
   readonly handle = (incoming: IncomingMessage, response: ServerResponse): void => {
@@ -73,22 +89,35 @@ class Handler implements BifrostHandler {
   }
 
   async #handle(request: NodeRequest, response: ServerResponse): Promise<void> {
-    const reply = await this.#router.reply(request)
-    request.release()
+    const reply = await this.#reply(request)
     sendNode(response, reply, this.#parts.limits.stallMs)
   }
 
   readonly fetch = async (incoming: Request): Promise<Response> => {
     const request = new FetchRequest(incoming, this.#budget)
+    return toResponse(await this.#reply(request), request.method)
+  }
+
+  async #reply(request: NodeRequest | FetchRequest): Promise<HttpReply> {
+    const startedAtMs = performance.now()
     const reply = await this.#router.reply(request)
     request.release()
-    return toResponse(reply, request.method)
+    const ms = performance.now() - startedAtMs
+    this.#metrics.answered(request.method, reply.status, ms)
+    return reply
   }
 
   async close(): Promise<void> {
     this.#router.shutDown()
     this.#parts.liveReaders.shutDown()
+    this.#commits?.close()
     await this.#parts.streams.close()
     inUse.delete(this.#parts.bifrost)
   }
+}
+
+function ownRegistry(bifrost: Bifrost): Registry {
+  const registry = new Registry()
+  registerMetrics(registry, bifrost)
+  return registry
 }

@@ -5,9 +5,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { bodyTooLarge, type BodyBudget } from './body-budget.ts'
 import type { HttpReply, HttpRequest, LiveConnection } from './exchange.ts'
-import { badRequest, HttpError } from './http-error.ts'
+import { COMMON_HEADERS } from './headers.ts'
+import { badRequest } from './http-error.ts'
 
 const EMPTY = new Uint8Array(0)
+const COMMON_LIST: readonly string[] = Object.entries(COMMON_HEADERS).flat()
 /** What is still taken of a refused body, so that its sender gets to read the refusal. */
 const MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 const DISCARD_MS = 5000
@@ -84,27 +86,28 @@ export class NodeRequest implements HttpRequest {
     return new Promise((resolve, reject) => {
       const chunks: Uint8Array[] = []
       let size = 0
-      const fail = (error: unknown): void => {
-        incoming.off('data', take)
-        reject(error as Error)
-      }
       const take = (chunk: Uint8Array): void => {
-        size += chunk.length
         try {
-          if (size > maxBytes) throw bodyTooLarge(maxBytes)
-          this.#budget.take(chunk.length)
-          this.#takenBytes += chunk.length
+          size += chunk.length
+          this.#count(chunk.length, size, maxBytes)
           chunks.push(chunk)
         } catch (error) {
-          fail(error)
+          incoming.off('data', take)
+          reject(error)
         }
       }
       incoming.on('data', take)
-      incoming.once('end', () =>
-        resolve(chunks.length === 1 ? (chunks[0] ?? EMPTY) : Buffer.concat(chunks)),
-      )
-      incoming.once('close', () => fail(badRequest('The body was cut off')))
+      incoming.on('end', () => resolve(joined(chunks)))
+      incoming.on('close', () => {
+        if (!incoming.complete) reject(badRequest('The body was cut off'))
+      })
     })
+  }
+
+  #count(bytes: number, size: number, maxBytes: number): void {
+    if (size > maxBytes) throw bodyTooLarge(maxBytes)
+    this.#budget.take(bytes)
+    this.#takenBytes += bytes
   }
 
   /** Closing while the client still sends would reset the connection before it reads the reply. */
@@ -133,29 +136,30 @@ function hostOf(host: string | undefined): string {
   return host !== undefined && /^[\w.:[\]-]+$/.test(host) ? host : 'localhost'
 }
 
+function joined(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first = EMPTY] = chunks
+  return chunks.length > 1 ? Buffer.concat(chunks) : first
+}
+
 /** Sends a reply. */
 export function sendNode(response: ServerResponse, reply: HttpReply, stallMs: number): void {
   if (response.destroyed) return
   const { status, headers, body, live } = reply
+  // Names and values in one flat list is what node:http takes with the least ado.
+  const list = [...COMMON_LIST]
+  for (const name in headers) list.push(name, headers[name] as string)
   if (live !== undefined) {
-    response.writeHead(status, headers)
+    response.writeHead(status, list)
     response.flushHeaders()
     live.start(new NodeConnection(response))
     return
   }
-  response.writeHead(status, lengthOf(status, body, headers))
+  if (status !== 204 && status !== 304) {
+    list.push('content-length', String(body === undefined ? 0 : Buffer.byteLength(body)))
+  }
+  response.writeHead(status, list)
   response.end(body)
   if (response.writableLength > 0) cutOffWhenStalled(response, stallMs)
-}
-
-function lengthOf(
-  status: number,
-  body: HttpReply['body'],
-  headers: HttpReply['headers'],
-): Record<string, string> {
-  if (status === 204 || status === 304) return headers
-  const length = body === undefined ? 0 : Buffer.byteLength(body)
-  return { ...headers, 'content-length': String(length) }
 }
 
 function cutOffWhenStalled(response: ServerResponse, stallMs: number): void {
@@ -186,9 +190,4 @@ class NodeConnection implements LiveConnection {
   destroy(): void {
     this.#response.destroy()
   }
-}
-
-/** Whether an error is what a client gets, and no surprise. */
-export function isRefusal(error: unknown): boolean {
-  return error instanceof HttpError
 }

@@ -36,7 +36,10 @@ export type HandlerOptions = {
   readonly authorize?: Authorize | undefined
   /** Gets the few things worth a line. Any pino-like logger fits. Default: nothing is logged. */
   readonly logger?: Logger | undefined
-  /** Where the metrics go. Default: a registry of the handler's own, which `/metrics` shows. */
+  /**
+   * Where the metrics of the requests go, and what `/metrics` shows. Default: a registry of the
+   * handler's own, with the metrics of the store in it.
+   */
   readonly registry?: Registry | undefined
   /** Whether to answer at `/`, `/healthz` and `/metrics` too. Default true. */
   readonly pages?: boolean | undefined

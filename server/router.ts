@@ -8,7 +8,7 @@ import { createStream } from './create-operation.ts'
 import { deleteStream } from './delete-operation.ts'
 import type { HttpReply, HttpRequest } from './exchange.ts'
 import type { HandlerParts } from './handler-parts.ts'
-import { COMMON_HEADERS, METHODS, PREFLIGHT_HEADERS } from './headers.ts'
+import { METHODS, PREFLIGHT_HEADERS } from './headers.ts'
 import { asHttpError, HttpError, unavailable } from './http-error.ts'
 import { headStream, readStream } from './read-operation.ts'
 
@@ -25,7 +25,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
 /** Paths below this are the protocol's own, for subscriptions. */
 const PROTOCOL_RESERVED = /^\/__ds(?:\/|$)/
 /** Paths below this are ours. */
-export const OWN_RESERVED: RegExp = /^\/__bifrost(?:\/|$)/
+const OWN_RESERVED = /^\/__bifrost(?:\/|$)/
 
 export class Router {
   readonly #parts: HandlerParts
@@ -52,8 +52,7 @@ export class Router {
   /** Never rejects. */
   async reply(request: HttpRequest): Promise<HttpReply> {
     try {
-      const reply = await this.#answer(request)
-      return { ...reply, headers: { ...COMMON_HEADERS, ...reply.headers } }
+      return await this.#answer(request)
     } catch (error) {
       return this.#refusal(request, error)
     }
@@ -89,12 +88,7 @@ export class Router {
     }
     return {
       status,
-      headers: {
-        ...COMMON_HEADERS,
-        'cache-control': 'no-store',
-        'content-type': 'application/json',
-        ...headers,
-      },
+      headers: { 'cache-control': 'no-store', 'content-type': 'application/json', ...headers },
       body: `${JSON.stringify({ code, message })}\n`,
     }
   }

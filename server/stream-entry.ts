@@ -40,7 +40,7 @@ export type RegistryRecord =
 /** All logs whose names start so are the server's. */
 export const LOG_PREFIX = 'http'
 /** The log that the registry is kept in. */
-export const REGISTRY_LOG: string = `${LOG_PREFIX}:registry`
+export const REGISTRY_LOG = 'http:registry'
 const MAX_PATH_IN_NAME_BYTES = 200
 
 /** The log of a stream. Only the number matters; the path is for those who look at a store. */

@@ -10,7 +10,6 @@ export const MAX_PATH_BYTES = 1024
 
 /** Nearly every path is made of these only, and is its own form. */
 const PLAIN = /^(?:\/[A-Za-z0-9_~!$&'()*+,;=:@-][A-Za-z0-9._~!$&'()*+,;=:@-]*)+$/
-// eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const UNSAFE = /[\u0000-\u001f\u007f]/
 
 /** The name of the stream at a path, as it stands in the request. Throws 400 and 414. */

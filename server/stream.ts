@@ -58,9 +58,8 @@ export class Stream implements Followed {
     this.#readingTail ??= readTail(this.bifrost, this.logId, this.base).finally(() => {
       this.#readingTail = undefined
     })
-    const tail = await this.#readingTail
-    this.reached(tail)
-    return this.#tail ?? tail
+    this.reached(await this.#readingTail)
+    return this.tail()
   }
 
   /** The log is durable up to here. */

@@ -40,7 +40,8 @@ const LAWFUL: Readonly<Record<string, readonly string[]>> = {
   'loglets/lsn.ts': [],
   'loglets/local-loglet.ts': ['../engine/log-store.ts'],
   'loglets/bifrost.ts': ['./local-loglet.ts', './lsn.ts'],
-  'server/http.ts': ['../index.ts', '../engine/inspect.ts', 'node:http', 'prom-client'],
+  'server/http.ts': ['../index.ts', '../engine/inspect.ts', './pages.ts', 'prom-client'],
+  'server/pages.ts': ['node:fs', 'node:http'],
   'perf/load.ts': ['../index.ts', 'node:fs', 'typescript'],
 }
 

@@ -57,9 +57,10 @@ describe('the packed package', () => {
     const odd = inside.filter(
       (file) => !/^package\/dist\/[a-z0-9/-]+\.(js|js\.map|d\.ts)$/.test(file),
     )
-    assert.deepEqual(odd, [])
+    assert.deepEqual(odd, ['package/dist/server/page.html'])
     assert.ok(inside.includes('package/dist/index.js'))
     assert.ok(inside.includes('package/dist/index.d.ts'))
+    assert.ok(inside.includes('package/dist/server/index.d.ts'))
     assert.ok(!inside.some((file) => /\/(test|perf)\//.test(file)))
   })
 
@@ -88,6 +89,17 @@ describe('the packed package', () => {
     assert.deepEqual(missing, [])
   })
 
+  test('has a command line, which its manifest names', async () => {
+    const home = path.join(project, 'node_modules/bifrost-log')
+    const { bin } = JSON.parse(await readFile(path.join(home, 'package.json'), 'utf8')) as {
+      bin: { bifrost: string }
+    }
+    const command = path.join(home, bin.bifrost)
+    assert.ok((await readFile(command, 'utf8')).startsWith('#!/usr/bin/env node\n'))
+    const { stdout } = await run(process.execPath, [command, '--help'], { cwd: project })
+    assert.match(stdout, /bifrost serve --dir DIR/)
+  })
+
   for (const provider of ['memory', 'local']) {
     test(`runs under plain Node.js on the ${provider} provider`, async () => {
       const dir = path.join(project, 'data')
@@ -108,7 +120,9 @@ async function pack(folder: string): Promise<string> {
     await cp(path.join(root, file), path.join(copy, file))
   }
   const build = path.join(root, 'tsconfig.build.json')
-  await run(process.execPath, [tsc, '-p', build, '--outDir', path.join(copy, 'dist')])
+  const dist = path.join(copy, 'dist')
+  await run(process.execPath, [tsc, '-p', build, '--outDir', dist])
+  await run(process.execPath, [path.join(root, '.ci/copy-page.mjs'), dist])
   await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: copy })
   const { version } = await manifest()
   return path.join(folder, `bifrost-log-${version}.tgz`)

@@ -2,7 +2,9 @@
  * The whole API in a user's strict TypeScript: what should compile does, and what should not is
  * marked. It is compiled against the packed package and never run.
  */
+import { createServer } from 'node:http'
 import type { Writable } from 'node:stream'
+import type { Registry } from 'prom-client'
 import {
   Bifrost,
   LogError,
@@ -23,6 +25,15 @@ import {
   type Logger,
   type TailState,
 } from 'bifrost-log'
+import {
+  createHandler,
+  registerMetrics,
+  serve,
+  type Authorize,
+  type BifrostHandler,
+  type BifrostServer,
+  type HandlerOptions,
+} from 'bifrost-log/server'
 
 interface Order {
   readonly id: number
@@ -232,4 +243,24 @@ export async function inspect(signal: AbortSignal): Promise<void> {
   // @ts-expect-error -- And one that is said.
   await repair('./data')
   console.log(lost, report.groups + report.frames + report.bytes)
+}
+
+export async function overHttp(bifrost: Bifrost, registry: Registry): Promise<void> {
+  const authorize: Authorize = ({ method, path, header }) => {
+    if (path.startsWith('/public/')) return 'allowed'
+    return method === 'GET' || header('authorization') === 'Bearer 1' ? 'allowed' : 'unauthorized'
+  }
+  const options: HandlerOptions = { authorize, logger, registry, maxBodyBytes: 1024, pages: false }
+  const handler: BifrostHandler = await createHandler(bifrost, options)
+  const web = createServer(handler.handle)
+  const response: Response = await handler.fetch(new Request('http://localhost/orders'))
+  const server: BifrostServer = await serve(bifrost, { port: 0, host: '127.0.0.1', ...options })
+  registerMetrics(registry, bifrost)
+  // @ts-expect-error -- An unknown option.
+  await createHandler(bifrost, { maxBody: 1024 })
+  // @ts-expect-error -- No such verdict.
+  await createHandler(bifrost, { authorize: () => 'perhaps' })
+  console.log(web.listening, response.status, server.url)
+  await server.close()
+  await handler.close()
 }
