@@ -142,20 +142,25 @@ class Judge {
     for (const segment of [...this.#segments].reverse()) {
       const head = await readSegmentHead(this.#fileSystem, this.#dir, segment, 'snapshot')
       if (isNewerVersion(head.version)) throw unsupportedVersion(segmentFile(segment), head.version)
-      this.#requireOurs(head)
-      if (await this.#hasWholeGroup(head)) return head
-      this.#trailing.unshift(head)
+      const ours = this.#requireOurs(head)
+      if (await this.#hasWholeGroup(ours)) return ours
+      this.#trailing.unshift(ours)
     }
     return undefined
   }
 
-  /** R6: a file whose header checks, but names another store or another number. */
-  #requireOurs(head: SegmentHead, ours = this.#metadata?.storeId): void {
+  /**
+   * R6: a file whose header checks, but names another store or another number. In a file that the
+   * metadata doesn't vouch for, that is what another file left in its place on the disk: no header.
+   */
+  #requireOurs(head: SegmentHead, ours = this.#metadata?.storeId): SegmentHead {
     const { header, segment } = head
-    if (header === undefined) return
-    const isOther = ours !== undefined && !sameStore(ours, header.storeId)
-    if (!isOther && header.segment === segment) return
-    const what = isOther ? 'is of another store' : `is a copy of segment ${header.segment}`
+    const isOther = header && ours && !sameStore(ours, header.storeId)
+    if (header === undefined || (isOther !== true && header.segment === segment)) return head
+    if (this.#metadata !== undefined && segment > this.#metadata.newestSegment) {
+      return { ...head, header: undefined, facts: undefined, start: 0 }
+    }
+    const what = isOther === true ? 'is of another store' : `is a copy of segment ${header.segment}`
     throw corrupt('R6', segmentFile(segment), 0, [], `the file ${what}`)
   }
 

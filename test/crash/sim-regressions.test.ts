@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LogError } from '../../codec/errors.ts'
+import { segmentPath } from '../../engine/file-names.ts'
 import { DEFAULT_SETTINGS } from '../support/explore-plan.ts'
-import { optionsOf, SimStore } from '../support/explore-store.ts'
+import { optionsOf, SimStore, STORE_DIR } from '../support/explore-store.ts'
 import { rejection } from '../support/expect-error.ts'
 import { SimDisk } from '../support/sim-disk.ts'
 
@@ -88,4 +89,24 @@ test('A reader of a store that failed is closed with it', async () => {
     }),
   )
   assert.deepEqual(disk.openFiles, [])
+})
+
+test('A file that nothing vouches for may begin with what another segment left there', async () => {
+  const disk = diskWithRoot(4)
+  const writer = await openOn(disk)
+  await disk.run(writer.store.createLog('log'))
+  await fillSegments(disk, writer)
+  await disk.run(pause(disk, 2000))
+  disk.crash('power')
+  const segments = [...disk.contents().keys()].filter((path) => path.endsWith('.segment'))
+  const next = segmentPath(STORE_DIR, segments.length + 1)
+  disk.writeFile(next, disk.readFile(segmentPath(STORE_DIR, 1)).subarray(0, 512))
+  const again = await openOn(disk)
+  const labels = again.store.recovery.findings.map(({ label }) => label)
+  assert.ok(labels.includes('R5'), labels.join(' '))
+  assert.equal((await disk.run(again.look()))[0]?.records.length, 5)
+  assert.ok(
+    disk.readFile(next).every((byte) => byte === 0),
+    'it is emptied',
+  )
 })

@@ -284,12 +284,14 @@ export class Oracle {
 
   /** No record may be another one than was appended there. */
   requireRight(seen: readonly SeenLog[]): void {
-    for (const { logId, records } of seen) {
+    for (const { logId, loglet, records } of seen) {
       const log = this.#world.logs.get(logId)
+      // Damage may have brought an earlier log of the name back, with what that had.
+      if (log === undefined || this.#loglets.get(log.incarnation) !== loglet) continue
       const wrong = records.find(
-        ({ lsn, payload }) => !samePayload(payload, log?.records[lsn - 1]?.payload ?? ''),
+        ({ lsn, payload }) => !samePayload(payload, log.records[lsn - 1]?.payload ?? ''),
       )
-      if (log !== undefined && wrong !== undefined && wrong.lsn < tailOf(log)) {
+      if (wrong !== undefined && wrong.lsn < tailOf(log)) {
         this.#violate(`damage gave ${logId} another record ${wrong.lsn}`)
       }
     }
