@@ -4,6 +4,7 @@ import type { Benchmark } from './bench/benchmark.ts'
 import { BURST } from './bench/burst.ts'
 import { CONCURRENT_MULTI_LOG } from './bench/concurrent-multi-log.ts'
 import { CONCURRENT_SINGLE_LOG } from './bench/concurrent-single-log.ts'
+import { LIMITS } from './bench/limits.ts'
 import { MEMORY } from './bench/memory.ts'
 import { READ_BACK } from './bench/read-back.ts'
 import { REOPEN } from './bench/reopen.ts'
@@ -13,6 +14,7 @@ import { selected } from './support/arguments.ts'
 import { main } from './support/main.ts'
 
 const BENCHMARKS: readonly Benchmark[] = [
+  LIMITS,
   APPEND_LATENCY,
   CONCURRENT_SINGLE_LOG,
   CONCURRENT_MULTI_LOG,

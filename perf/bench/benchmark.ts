@@ -1,7 +1,7 @@
 /** One benchmark of `npm run perf`, and the tables that several of them print. */
 import type { Arena } from '../measures/arena.ts'
 import type { Outcome } from '../measures/contest.ts'
-import { count, duration, quartiles, rounded } from '../support/figures.ts'
+import { count, duration, percent, quartiles, rounded } from '../support/figures.ts'
 import { spreadOf } from '../support/statistics.ts'
 
 export interface Benchmark {
@@ -22,9 +22,14 @@ const APPEND_HEADS = [
   'group p50',
   'group p99',
   'group max',
+  'busy',
+  'CPU per record',
 ] as const
 
-/** Prints how fast and how late each was, and how many records its group commits carried. */
+/**
+ * Prints how fast and how late each was, how many records its group commits carried, and what share
+ * of the time its thread was busy: the rest of it, it waited for the disk.
+ */
 export function reportOutcomes(
   arena: Arena,
   { name, about }: Benchmark,
@@ -34,7 +39,7 @@ export function reportOutcomes(
   arena.report.table(`${name}: ${about}`, APPEND_HEADS, outcomes.map(cells))
 }
 
-function cells({ name, rates, latency, recordsPerSync, groups }: Outcome): string[] {
+function cells({ name, rates, latency, recordsPerSync, groups, busy, cpuMs }: Outcome): string[] {
   const spread = spreadOf(rates)
   const late = [latency?.p50, latency?.p99, latency?.p999]
   const sizes = [recordsPerSync, groups?.p50, groups?.p99, groups?.max]
@@ -44,5 +49,7 @@ function cells({ name, rates, latency, recordsPerSync, groups }: Outcome): strin
     quartiles(spread, count),
     ...late.map((ms) => (ms === undefined ? '' : duration(ms))),
     ...sizes.map((records) => (records === undefined ? '' : rounded(records))),
+    percent(busy),
+    duration(cpuMs),
   ]
 }

@@ -2,7 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { StoreSpec } from '../stores/store.ts'
 import type { BenchOptions } from '../support/arguments.ts'
-import { byteSize } from '../support/figures.ts'
+import { byteSize, percent } from '../support/figures.ts'
+import { mostSpent, readProfile } from '../support/profile.ts'
 import type { Report } from '../support/report.ts'
 import { removeFiles, type Scratch } from '../support/scratch.ts'
 import { Side } from '../worker/side.ts'
@@ -10,6 +11,7 @@ import { Side } from '../worker/side.ts'
 /** For what a side does after its answer: closing files, freeing blocks, a journal commit. */
 const SETTLE_MS = 50
 const MOST_LEAD_MS = 100
+const PROFILE_ROWS = 20
 
 export type Contents = Omit<StoreSpec, 'dir'>
 
@@ -17,7 +19,9 @@ export class Arena {
   readonly options: BenchOptions
   readonly report: Report
   readonly scratch: Scratch
-  readonly #sides = new Set<Side>()
+  /** Each with the path of its CPU profile, if one is taken. */
+  readonly #sides = new Map<Side, string | undefined>()
+  #profiles = 0
 
   constructor(options: BenchOptions, report: Report, scratch: Scratch) {
     this.options = options
@@ -42,7 +46,7 @@ export class Arena {
 
   /** A path for a store, in which there is nothing yet. */
   freshDir(name: string): string {
-    return this.scratch.fresh(name.replaceAll(/[^a-z0-9]+/gi, '-'))
+    return this.scratch.fresh(fileName(name))
   }
 
   /** Starts a process and opens a store in it: a new one, unless there is one in the directory. */
@@ -54,8 +58,9 @@ export class Arena {
 
   /** Starts a process that is to open a store. */
   start(name: string, contents: Contents, dir: string): Side {
-    const side = new Side(name, { ...contents, dir })
-    this.#sides.add(side)
+    const profile = this.options.profile ? this.#profilePath(name) : undefined
+    const side = new Side(name, { ...contents, dir }, profile)
+    this.#sides.set(side, profile)
     return side
   }
 
@@ -84,16 +89,36 @@ export class Arena {
   async clear(): Promise<void> {
     const sides = [...this.#sides]
     this.#sides.clear()
-    await Promise.all(sides.map((side) => side.stop()))
+    for (const [side, profile] of sides) {
+      await side.stop()
+      if (profile !== undefined) this.#reportProfile(side.name, profile)
+    }
     removeFiles(this.scratch.dir)
     this.scratch.make()
   }
 
+  #profilePath(name: string): string {
+    const file = `${++this.#profiles}-${fileName(name)}.cpuprofile`
+    return this.report.path(file)
+  }
+
+  #reportProfile(name: string, path: string): void {
+    const rows = mostSpent(readProfile(path), PROFILE_ROWS).map((spent) => [
+      spent.where,
+      percent(spent.share),
+    ])
+    this.report.table(`What ${name} spent its CPU time on`, ['Function, itself', 'Share'], rows)
+  }
+
   /** Ends every process, whatever it has open. */
   async abandon(): Promise<void> {
-    await Promise.all([...this.#sides].map((side) => side.abandon()))
+    await Promise.all([...this.#sides.keys()].map((side) => side.abandon()))
     this.scratch.remove()
   }
+}
+
+function fileName(name: string): string {
+  return name.replaceAll(/[^a-z0-9]+/gi, '-')
 }
 
 /** '256 callers, 100 B' */

@@ -26,6 +26,10 @@ export interface Outcome {
   readonly groups: HistogramSnapshot | undefined
   /** In ms, in each round, if the event loop was watched. */
   readonly loopDelays: readonly number[]
+  /** The median share of the time in which the thread did something. */
+  readonly busy: number
+  /** The median CPU time of a record, of all threads together, in ms. */
+  readonly cpuMs: number
 }
 
 /** Lets all of them append in turn, each in a process and with a store of its own. */
@@ -68,5 +72,7 @@ function outcomeOf(
     recordsPerSync: perSync.length === 0 ? undefined : median(perSync),
     groups,
     loopDelays: results.flatMap(({ loopDelayP99 }) => loopDelayP99 ?? []),
+    busy: median(results.map(({ busy }) => busy)),
+    cpuMs: median(results.map(({ cpuMicros }) => cpuMicros / 1000)),
   }
 }

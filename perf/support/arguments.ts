@@ -13,6 +13,8 @@ export interface BenchOptions {
   readonly shrink: number
   /** Where the stores are made. */
   readonly dir: string
+  /** Whether each process's CPU profile is taken. */
+  readonly profile: boolean
   /** HTTP: which server is loaded. */
   readonly server: string
 }
@@ -28,6 +30,7 @@ export interface Defaults {
 export const OPTIONS_USAGE = `  --seconds <n>   how long each side of each case is measured, over all rounds
   --rounds <n>    how many rounds the sides take turns for
   --quick         a look at whether it works: 2 short rounds, a hundredth of the records
+  --profile       what each process spent its CPU time on, and its .cpuprofile in perf/results/
   --dir <path>    where the stores are made (default: the system's temporary directory)
   --help          show this
 `
@@ -49,6 +52,7 @@ export function readArguments(
       seconds: { type: 'string' },
       rounds: { type: 'string' },
       quick: { type: 'boolean', default: false },
+      profile: { type: 'boolean', default: false },
       dir: { type: 'string', default: tmpdir() },
       help: { type: 'boolean', default: false },
       server: { type: 'string' },
@@ -65,6 +69,7 @@ export function readArguments(
     rounds: wholeNumberFrom('--rounds', values.rounds, base.rounds, 1, MOST_ROUNDS),
     shrink: base.shrink,
     dir: existingDirectory('--dir', values.dir),
+    profile: values.profile,
     server: values.server ?? defaults.server ?? '',
   }
 }
@@ -101,18 +106,22 @@ export function existingDirectory(name: string, path: string): string {
 }
 
 /**
- * Those that have one of the names, or, if none has, one of the names in their own. Throws an Error
- * if nothing is found.
+ * Those that are named: by a whole name, or else by a part of theirs. Throws an Error if a name
+ * names nothing.
  */
 export function selected<T extends { readonly name: string }>(
   all: readonly T[],
   names: readonly string[],
 ): readonly T[] {
   if (names.length === 0) return all
-  const exact = all.filter(({ name }) => names.includes(name))
-  if (exact.length > 0) return exact
-  const found = all.filter(({ name }) => names.some((part) => name.includes(part)))
+  const named = new Set(names.flatMap((name) => namedBy(all, name)))
+  return all.filter((one) => named.has(one))
+}
+
+function namedBy<T extends { readonly name: string }>(all: readonly T[], wanted: string): T[] {
+  const exact = all.filter(({ name }) => name === wanted)
+  const found = exact.length > 0 ? exact : all.filter(({ name }) => name.includes(wanted))
   if (found.length > 0) return found
   const known = all.map(({ name }) => `  ${name}`).join('\n')
-  throw new Error(`Nothing is called ${names.join(' ')}. There are:\n${known}`)
+  throw new Error(`Nothing is called ${wanted}. There are:\n${known}`)
 }

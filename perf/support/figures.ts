@@ -38,6 +38,11 @@ export function ratio(value: number): string {
   return value.toFixed(2)
 }
 
+/** A share of one: '42 %'. */
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`
+}
+
 /** The quartiles of a spread: '0.88–0.97'. */
 export function quartiles({ low, high }: Spread, format: (value: number) => string): string {
   return `${format(low)}–${format(high)}`

@@ -1,8 +1,11 @@
 /** What a run prints, and keeps as JSON in perf/results/. */
 import { mkdirSync, writeFileSync } from 'node:fs'
+import { relative } from 'node:path'
 import { machineLines, type Machine } from './machine.ts'
 import { projectPath } from './project.ts'
 import { table, type Row } from './table.ts'
+
+const FOLDER = ['perf', 'results']
 
 export class Report {
   readonly #name: string
@@ -44,14 +47,18 @@ export class Report {
     if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
   }
 
+  /** The path of a file that belongs to this run. */
+  path(file: string): string {
+    const time = this.#machine.at.replaceAll(':', '-').replace(/\..*/, '')
+    return projectPath(...FOLDER, `${this.#name}-${time}-${file}`)
+  }
+
   /** Writes the JSON file, and says where it is. */
   write(): void {
-    const folder = projectPath('perf', 'results')
-    mkdirSync(folder, { recursive: true })
-    const time = this.#machine.at.replaceAll(':', '-').replace(/\..*/, '')
-    const file = `${this.#name}-${time}.json`
+    mkdirSync(projectPath(...FOLDER), { recursive: true })
     const content = { machine: this.#machine, options: this.#options, results: this.#results }
-    writeFileSync(projectPath('perf', 'results', file), `${JSON.stringify(content, null, 2)}\n`)
-    this.text(`Every round is in perf/results/${file}`)
+    const path = this.path('rounds.json')
+    writeFileSync(path, `${JSON.stringify(content, null, 2)}\n`)
+    this.text(`Every round is in ${relative(projectPath(), path)}`)
   }
 }

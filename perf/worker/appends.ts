@@ -33,6 +33,10 @@ export interface AppendResult {
   readonly counted: Counters | undefined
   /** In ms, if it was watched: what a timer of 1 ms came too late by, at the 99th percentile. */
   readonly loopDelayP99: number | undefined
+  /** The share of the time in which the thread did something; it waited for the disk else. */
+  readonly busy: number
+  /** Of all threads of the process, per record. */
+  readonly cpuMicros: number
 }
 
 export async function appends(session: Session, args: AppendArguments): Promise<AppendResult> {
@@ -41,6 +45,7 @@ export async function appends(session: Session, args: AppendArguments): Promise<
   const latencies = args.timed === true ? new Latencies() : undefined
   const before = session.store.counters()
   const delay = watchLoop(args.watched === true)
+  const cpu = watchCpu()
   const timed = latencies === undefined ? call : timing(call, latencies)
   const { calls, seconds } = await load(timed, args.callers, args.ms)
   const records = calls * recordsOf(args.shape)
@@ -50,6 +55,7 @@ export async function appends(session: Session, args: AppendArguments): Promise<
     latencies: latencies?.encode(),
     counted: difference(session.store.counters(), before),
     loopDelayP99: delay(),
+    ...cpu(records),
   }
   await session.appended(records * args.size)
   return result
@@ -83,6 +89,17 @@ function timing(call: Call, latencies: Latencies): Call {
     const startedAt = performance.now()
     await call()
     latencies.record(performance.now() - startedAt)
+  }
+}
+
+/** Watches what the process does until the returned function is called with the records it did. */
+function watchCpu(): (records: number) => Pick<AppendResult, 'busy' | 'cpuMicros'> {
+  const loop = performance.eventLoopUtilization()
+  const cpu = process.cpuUsage()
+  return (records) => {
+    const { user, system } = process.cpuUsage(cpu)
+    const { utilization } = performance.eventLoopUtilization(loop)
+    return { busy: utilization, cpuMicros: (user + system) / records }
   }
 }
 

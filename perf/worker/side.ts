@@ -1,6 +1,7 @@
 /** One side of a comparison, from the outside: a process with one store open. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { basename, dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { StoreSpec } from '../stores/store.ts'
 import type { Answer, TaskArguments, TaskName, TaskResult } from './tasks.ts'
@@ -12,16 +13,23 @@ interface Asked {
   readonly reject: (error: Error) => void
 }
 
+function profiling(path: string | undefined): string[] {
+  // In a profile, garbage is collected only when V8 wants to.
+  if (path === undefined) return ['--expose-gc']
+  return ['--cpu-prof', `--cpu-prof-dir=${dirname(path)}`, `--cpu-prof-name=${basename(path)}`]
+}
+
 export class Side {
   readonly name: string
   readonly #process: ChildProcess
   readonly #asked = new Map<number, Asked>()
   #nextId = 0
 
-  constructor(name: string, spec: StoreSpec) {
+  /** If there is a path for it, the process leaves its CPU profile there when it ends. */
+  constructor(name: string, spec: StoreSpec, profile?: string) {
     this.name = name
     this.#process = fork(WORKER, [JSON.stringify(spec)], {
-      execArgv: ['--enable-source-maps', '--expose-gc'],
+      execArgv: ['--enable-source-maps', ...profiling(profile)],
       serialization: 'advanced',
     })
     this.#process.on('message', (answer: Answer) => this.#settle(answer))

@@ -13,6 +13,7 @@ describe('readArguments()', () => {
       rounds: 8,
       shrink: 1,
       dir: tmpdir(),
+      profile: false,
       server: '',
     })
     assert.equal(readArguments([], { seconds: 30 })?.seconds, 30)
@@ -64,9 +65,10 @@ describe('selected()', () => {
     assert.deepEqual(selected(all, ['append']), all.slice(0, 2))
     assert.deepEqual(selected(all, ['append-1']), all.slice(0, 1))
     assert.deepEqual(selected(all, ['16', 'read']), all.slice(1))
+    assert.deepEqual(selected(all, ['read', 'append-1']), [all[0], all[2]])
   })
 
   it('tells what there is when nothing is found', () => {
-    assert.throws(() => selected(all, ['write']), /Nothing is called write[^]*read-back/)
+    assert.throws(() => selected(all, ['read', 'write']), /Nothing is called write[^]*read-back/)
   })
 })
