@@ -418,13 +418,15 @@ export class LogStoreWriter {
 
   /** Tries the places in turn; when none is left, the commands fail with the error. */
   #rescue(commands: readonly Command[], places: readonly RescuePlace[], error: LogError): void {
-    const { state } = this.#options
+    const { state, reserve } = this.#options
     state.discard()
     const [place, ...others] = places
     const target = place === undefined ? undefined : this.#rescueTarget(place)
     if (place === undefined) {
       for (const command of commands) command.fail(error)
       this.#land([], [])
+    } else if (place === 'reserve' && target === undefined && reserve.isBusy) {
+      void reserve.settled().then(() => this.#rescue(commands, places, error))
     } else if (target === undefined) this.#rescue(commands, others, error)
     else {
       for (const command of commands) command.judge(state)

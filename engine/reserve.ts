@@ -9,7 +9,7 @@ import type { Background } from './background.ts'
 import type { Clock } from './clock.ts'
 import { segmentPath } from './file-names.ts'
 import type { FileSystem, StoreFile } from './file-system.ts'
-import { withFile, writeZeros } from './io.ts'
+import { isSpaceError, withFile, writeZeros } from './io.ts'
 import type { MetadataKeeper } from './metadata-keeper.ts'
 
 /** Room for a start that may grow: twice the snapshot's bound, in steps, so that growing is rare. */
@@ -79,7 +79,7 @@ export class Reserve {
   /** Makes it ready in the background, unless it is or a recent attempt failed. */
   prepareSoon(): void {
     if (this.ready !== undefined || this.#preparing !== undefined) return
-    if (this.#options.clock.now() - this.#failedAt < RETRY_MS) return
+    if (this.#failedJustNow) return
     this.#options.background.run('Preparing the next segment', async () => {
       await this.prepare()
     })
@@ -95,20 +95,38 @@ export class Reserve {
   growSoon(): void {
     const prepared = this.#prepared
     if (prepared === undefined || prepared.size >= this.#options.bytes()) return
+    if (this.#preparing !== undefined || this.#failedJustNow) return
     // Nobody may roll to a file that zeros are being written to.
     this.#prepared = undefined
     this.#options.background.run('Growing the next segment', async () => {
-      await prepared.file.close()
-      await this.prepare()
+      await this.#share(prepared.file.close().then(() => this.#prepare()))
     })
+  }
+
+  get #failedJustNow(): boolean {
+    return this.#options.clock.now() - this.#failedAt < RETRY_MS
   }
 
   /** Resolves once it is ready. Attempts under way are shared. */
   prepare(): Promise<PreparedSegment> {
-    this.#preparing ??= this.#prepare().finally(() => {
+    return this.#preparing ?? this.#share(this.#prepare())
+  }
+
+  #share(preparing: Promise<PreparedSegment>): Promise<PreparedSegment> {
+    this.#preparing = preparing.finally(() => {
       this.#preparing = undefined
     })
     return this.#preparing
+  }
+
+  /** Whether it is being prepared, or made larger. */
+  get isBusy(): boolean {
+    return this.#preparing !== undefined
+  }
+
+  /** Resolves when the attempt under way, if there is one, is over. */
+  async settled(): Promise<void> {
+    await this.#preparing?.catch(() => undefined)
   }
 
   async #prepare(): Promise<PreparedSegment> {
@@ -117,7 +135,7 @@ export class Reserve {
         const segment = this.#segment
         const prepared = (this.#prepared ??= await this.#make(segment))
         if (!this.#options.metadata.isNamed(segment)) await this.#options.metadata.name(segment)
-        // While it was being named it may have been rolled to, or taken back to grow.
+        // While it was being named it may have been rolled to.
         if (this.#prepared === prepared) return prepared
       }
     } catch (error) {
@@ -130,19 +148,32 @@ export class Reserve {
     const { fileSystem, dir, bytes } = this.#options
     const path = segmentPath(dir, segment)
     const size = await withFile(fileSystem, path, 'open-or-create', async (file) => {
-      const wanted = Math.max(bytes(), await file.size())
-      // Zeros of an attempt that failed may not be on the disk, so they are written again.
-      const known = this.#zeros
-      this.#zeros = 0
-      if (known < wanted) {
-        await writeZeros(file, known, wanted)
-        await file.sync()
-      }
-      this.#zeros = wanted
-      return wanted
+      return this.#fill(file, Math.max(bytes(), await file.size()))
     })
     await fileSystem.syncDirectory(dir)
     return { segment, file: await fileSystem.open(path, 'commit'), size }
+  }
+
+  /**
+   * Fills the file with synced zeros. Without room for all of them, those that it has must do: a
+   * full disk is trimmed with them.
+   */
+  async #fill(file: StoreFile, wanted: number): Promise<number> {
+    // Zeros of an attempt that failed may not be on the disk, so they are written again.
+    const known = this.#zeros
+    this.#zeros = 0
+    let size = wanted
+    try {
+      if (known < wanted) await writeZeros(file, known, wanted)
+    } catch (error) {
+      if (known === 0 || !isSpaceError(error)) throw error
+      this.#failedAt = this.#options.clock.now()
+      await file.truncate(known)
+      size = known
+    }
+    if (known < wanted) await file.sync()
+    this.#zeros = size
+    return size
   }
 
   /** The prepared file was rolled to: the next one is wanted. */

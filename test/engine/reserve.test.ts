@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import { describe, test } from 'node:test'
+import { NodeFileSystem } from '../../engine/node-file-system.ts'
 import { rejection } from '../support/expect-error.ts'
+import { FaultFileSystem } from '../support/fault-file-system.ts'
 import type { Operation, TraceEntry } from '../support/faults.ts'
+import { fillDisk, isGrowth } from '../support/full-disk.ts'
 import { numbered, TestStore, turn } from '../support/test-store.ts'
 
 const SMALL = { segmentSizeBytes: 64 * 1024, reserveBytes: 4096 }
@@ -174,6 +177,49 @@ describe('Reserve', () => {
     await store.whenQuiet()
     const steps = store.faults.trace.slice(before)
     assert.equal(steps.find(isOf('0000000002.segment', 'write'))?.position, 0)
+  })
+
+  test('growSoon() keeps the file that there is when there is no room for more', async (t) => {
+    const store = await TestStore.open(t, { logs: ['log'], ...SMALL })
+    await store.append('log', 'a record')
+    await store.whenQuiet()
+    const full = fillDisk(store)
+    await store.store.createLogs(numbered(40).map((name) => `${name} ${'x'.repeat(200)}`))
+    await store.whenQuiet()
+    assert.ok(full.hits > 0, 'it was tried to make it larger')
+    // Nothing fits into the current segment any more: only the reserve is left.
+    await rejection(store.append('log', FILLING), 'WRITE_FAILED')
+    store.faults.fail(isAppendTo('0000000001.segment'), { code: 'ENOSPC' }, Infinity)
+    assert.equal(await store.trim('log', 1), 1)
+    assert.equal(store.store.failure, undefined)
+  })
+
+  test('prepare() takes the zeros that a full disk has, when there is no room for more', async (t) => {
+    const first = await TestStore.open(t, { logs: ['log'], ...SMALL })
+    await first.append('log', 'a record')
+    const dir = await first.killed(t)
+    const files = new FaultFileSystem(new NodeFileSystem())
+    const full = files.faults.fail(isGrowth, { code: 'ENOSPC' }, Infinity)
+    const again = await TestStore.open(t, { ...SMALL, dir, files, reserveBytes: 1 << 20 })
+    await again.whenQuiet()
+    assert.ok(full.hits > 0)
+    files.faults.fail(isAppendTo('0000000001.segment'), { code: 'ENOSPC' }, Infinity)
+    assert.equal(await again.trim('log', 1), 1)
+  })
+
+  test('growSoon() makes it larger once there is room', async (t) => {
+    const store = await TestStore.open(t, { logs: ['log'], ...SMALL })
+    await store.whenQuiet()
+    const { size } = fs.statSync(store.segmentPath(2))
+    const full = fillDisk(store)
+    await store.store.createLogs(numbered(40).map((name) => `${name} ${'x'.repeat(200)}`))
+    await store.whenQuiet()
+    assert.equal(fs.statSync(store.segmentPath(2)).size, size)
+    full.remove()
+    store.clock.tick(1000)
+    await store.append('log', 1)
+    await store.whenQuiet()
+    assert.ok(fs.statSync(store.segmentPath(2)).size > size)
   })
 
   test('prepare() trusts the zeros of a file that a clean close left', async (t) => {
