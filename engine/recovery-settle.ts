@@ -23,7 +23,7 @@ export async function settleStore(
 ): Promise<void> {
   const { tail, trailing, isClean } = judgement
   if (!isClean) {
-    if (tail !== undefined) await settleTail(fileSystem, dir, tail, trailing.length > 0)
+    if (tail !== undefined) await settleTail(fileSystem, dir, tail, trailing[0]?.size ?? 0)
     for (const { segment } of trailing) await emptySegment(fileSystem, dir, segment)
     await fileSystem.syncDirectory(dir)
   }
@@ -45,14 +45,15 @@ async function settleTail(
   fileSystem: FileSystem,
   dir: string,
   tail: TailSegment,
-  hasReserve: boolean,
+  reserveBytes: number,
 ): Promise<void> {
   await withFile(fileSystem, segmentPath(dir, tail.head.segment), 'write', async (file) => {
     const from = rewriteFrom(tail)
     const bytes = await readChecked(file, tail, from)
     const size = await file.size()
-    // Without a next segment, the zeros behind the tail are what a full disk is trimmed with.
-    if (hasReserve) await file.truncate(tail.place.position)
+    // A full disk is trimmed with the zeros of the next segment, or with those behind the tail:
+    // the more of the two stay.
+    if (size - tail.place.position <= reserveBytes) await file.truncate(tail.place.position)
     else await writeZeros(file, tail.place.position, size)
     await writeFully(file, bytes, from)
     await file.sync()
