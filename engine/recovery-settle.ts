@@ -50,14 +50,24 @@ async function settleTail(
   await withFile(fileSystem, segmentPath(dir, tail.head.segment), 'write', async (file) => {
     const from = rewriteFrom(tail)
     const bytes = await readChecked(file, tail, from)
-    const size = await file.size()
-    // A full disk is trimmed with the zeros of the next segment, or with those behind the tail:
-    // the more of the two stay.
-    if (size - tail.place.position <= reserveBytes) await file.truncate(tail.place.position)
-    else await writeZeros(file, tail.place.position, size)
+    const end = tail.place.position
+    const kept = zerosToKeep((await file.size()) - end, reserveBytes)
+    await file.truncate(end + kept)
+    await writeZeros(file, end, end + kept)
     await writeFully(file, bytes, from)
     await file.sync()
   })
+}
+
+/** No reserve is larger, so more zeros are of no use. */
+const MAX_KEPT_BYTES = 64 * 1024 * 1024
+
+/**
+ * A full disk is trimmed with the zeros of the next segment, or with those behind the tail: the
+ * more of the two stay.
+ */
+function zerosToKeep(behindTail: number, reserveBytes: number): number {
+  return behindTail <= reserveBytes ? 0 : Math.min(behindTail, MAX_KEPT_BYTES)
 }
 
 /**
