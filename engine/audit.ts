@@ -4,9 +4,9 @@
  * reports from it, and repair works from it.
  */
 import { GROUP_ALIGNMENT, GROUP_HEADER_BYTES, FRAME_HEADER_BYTES } from '../codec/format.ts'
-import { alignUp, isZero } from '../codec/bytes.ts'
+import { alignUp, isZero, readU32 } from '../codec/bytes.ts'
 import type { LogRange } from '../codec/errors.ts'
-import { FRAME_KIND } from '../codec/format.ts'
+import { FRAME_KIND, FRAME_KIND_AT, FRAME_LOGLET_AT, FRAME_OFFSET_AT } from '../codec/format.ts'
 import { decodeFrame, frameEnd, type Frame } from '../codec/frame.ts'
 import { decodeGroupHeader, framesCheck, type GroupHeader } from '../codec/group.ts'
 import type { LogFacts, StoreFacts } from '../codec/log-state.ts'
@@ -39,14 +39,29 @@ export class Ledger {
   readonly #next = new Map<number, Offset>()
   readonly #logs = new Map<number, { readonly logId: string; readonly baseLsn: Lsn }>()
   readonly #trimPoints = new Map<number, Offset>()
+  /** How much damage there was when a loglet was last known for certain. */
+  readonly #certainAt = new Map<number, number>()
+  /** Frames that were lost without a trace of whose they were, by the damage that took them. */
+  readonly #nameless = new Map<Damage, number>()
 
   /** A log is known: its name and where its loglets stand in it. */
   name({ logId, links }: LogFacts): void {
-    for (const { loglet, baseLsn } of links) this.#logs.set(loglet, { logId, baseLsn })
+    for (const { loglet, baseLsn } of links) {
+      this.#logs.set(loglet, { logId, baseLsn })
+      if (!this.#certainAt.has(loglet)) this.#certainAt.set(loglet, this.#damages.length)
+    }
   }
 
-  nameOf(loglet: number): string | undefined {
-    return this.#logs.get(loglet)?.logId
+  /** A log was deleted: nothing of it can be lost any more. */
+  deleteLog(logId: string): void {
+    for (const [loglet, log] of this.#logs) if (log.logId === logId) this.#forget(loglet)
+  }
+
+  #forget(loglet: number): void {
+    this.#logs.delete(loglet)
+    this.#next.delete(loglet)
+    this.#certainAt.delete(loglet)
+    for (const { lost } of this.#damages) lost.delete(loglet)
   }
 
   damage(label: RecoveryLabel, segment: number, position: number, message: string): Damage {
@@ -66,7 +81,9 @@ export class Ledger {
   }
 
   #lossesOf({ lost }: Damage): { loglet: number; from: Offset; to: Offset }[] {
-    return [...lost].flatMap(([loglet, ranges]) =>
+    // Of a loglet without a name nothing can be told to anybody.
+    const named = [...lost].filter(([loglet]) => this.#logs.has(loglet))
+    return named.flatMap(([loglet, ranges]) =>
       ranges
         .flatMap((range) => without(range, 1, this.#trimPoints.get(loglet) ?? 0))
         .map(({ from, to }) => ({ loglet, from, to })),
@@ -102,11 +119,16 @@ export class Ledger {
 
   /** The state at the start of a segment: everything below its tails was there. */
   snapshot(facts: StoreFacts, segment: number, isFirst: boolean): void {
+    // The start of a repaired segment may know nothing.
+    if (facts.isPartial === true) return
     for (const log of facts.logs.values()) this.name(log)
-    for (const { id, tail, trimPoint } of facts.loglets.values()) {
+    for (const loglet of this.#logs.keys()) if (!facts.loglets.has(loglet)) this.#forget(loglet)
+    for (const { id, tail, trimPoint, gaps } of facts.loglets.values()) {
       this.trim(id, trimPoint)
       if (isFirst) this.#next.set(id, tail)
       else this.reach(id, tail, segment, 0)
+      for (const { from, to } of gaps) this.knownLoss(id, from, to, segment, 0)
+      this.#certainAt.set(id, this.#damages.length)
     }
   }
 
@@ -120,7 +142,8 @@ export class Ledger {
   }
 
   /** A loss that is on record already: nothing of it is charged again. */
-  knownLoss(loglet: number, from: Offset, to: Offset): void {
+  knownLoss(loglet: number, from: Offset, to: Offset, segment: number, position: number): void {
+    this.reach(loglet, from, segment, position)
     for (const damage of this.#damages) {
       const ranges = damage.lost.get(loglet)
       if (ranges === undefined) continue
@@ -129,7 +152,38 @@ export class Ledger {
         ranges.flatMap((range) => without(range, from, to)),
       )
     }
-    if (this.next(loglet) >= from) this.#next.set(loglet, Math.max(this.next(loglet), to + 1))
+    this.#next.set(loglet, Math.max(this.next(loglet), to + 1))
+    this.#certainAt.set(loglet, this.#damages.length)
+  }
+
+  /**
+   * A frame is lost. Its header may still say whose it was: that is believed if it is the record
+   * that comes next there.
+   */
+  loseFrame(damage: Damage, kind: number, loglet: number, offset: Offset): void {
+    const isNext =
+      kind === FRAME_KIND.data && this.#logs.has(loglet) && offset === this.next(loglet)
+    if (isNext) this.#charge(damage, loglet, offset + 1)
+    else this.loseNameless(damage, 1)
+  }
+
+  /** Frames are lost, and nothing says whose they were. */
+  loseNameless(damage: Damage, frames: number): void {
+    if (frames > 0) this.#nameless.set(damage, (this.#nameless.get(damage) ?? 0) + frames)
+  }
+
+  /**
+   * The account is complete. A frame that was lost without a trace may have been a record of any
+   * loglet that nothing later speaks of: that one's next offsets must not be given away again.
+   */
+  settle(): void {
+    this.#damages.forEach((damage, i) => {
+      const frames = this.#nameless.get(damage) ?? 0
+      if (frames === 0) return
+      for (const [loglet, certainAt] of this.#certainAt) {
+        if (certainAt <= i) this.#charge(damage, loglet, this.next(loglet) + frames)
+      }
+    })
   }
 
   /** A record was seen. */
@@ -142,13 +196,26 @@ export class Ledger {
     }
     this.reach(loglet, offset, segment, position)
     this.#next.set(loglet, offset + 1)
+    this.#certainAt.set(loglet, this.#damages.length)
   }
 
   /** Everything below `tail` was there at this place; what was not seen is lost. */
   reach(loglet: number, tail: Offset, segment: number, position: number): void {
+    if (tail > this.next(loglet)) this.#charge(this.#blame(segment, position), loglet, tail)
+  }
+
+  /** What the metadata saw of a loglet, at a place that is behind so many damages. */
+  witness(loglet: number, tail: Offset, segment: number, position: number): void {
+    this.reach(loglet, tail, segment, position)
+    const before = this.#damages.filter((damage) => {
+      return damage.segment < segment || (damage.segment === segment && damage.end <= position)
+    })
+    const certainAt = this.#certainAt.get(loglet) ?? 0
+    this.#certainAt.set(loglet, Math.max(certainAt, before.length))
+  }
+
+  #charge(damage: Damage, loglet: number, tail: Offset): void {
     const from = this.next(loglet)
-    if (tail <= from) return
-    const damage = this.#blame(segment, position)
     const ranges = damage.lost.get(loglet) ?? []
     ranges.push({ from, to: tail - 1 })
     damage.lost.set(loglet, ranges)
@@ -158,6 +225,11 @@ export class Ledger {
   /** Everything that another account has seen was there. */
   reachAll(other: Ledger, segment: number, position: number): void {
     for (const [loglet, next] of other.#next) this.reach(loglet, next, segment, position)
+  }
+
+  /** No loglet that was seen, with a name or without, has this id or a greater one. */
+  get unusedLogletId(): number {
+    return Math.max(0, ...this.#next.keys()) + 1
   }
 
   /** What a damage costs in the users' terms, without what was trimmed anyway. */
@@ -194,6 +266,34 @@ export interface AuditedBytes {
   readonly start: number
   readonly mustReach: number
   readonly last: Predecessor
+}
+
+/** What was found where a group's frames should be. */
+interface FoundFrames {
+  /** Frames that check, and those that don't. */
+  frames: number
+  damaged: number
+  /** Bytes of the frames that check. */
+  bytes: number
+  /** Where the last one ended; undefined if nothing that checks followed. */
+  rest: number | undefined
+  lastDamage: Damage | undefined
+}
+
+/** No record takes less: its frame's header, and a body with time, keys and payload. */
+const MIN_FRAME_BYTES = FRAME_HEADER_BYTES + 12
+
+/** What the header of a frame that doesn't check says all the same. */
+function claimOf(
+  bytes: Uint8Array,
+  at: number,
+): { readonly kind: number; readonly loglet: number; readonly offset: Offset } {
+  return {
+    kind: readU32(bytes, at + FRAME_KIND_AT),
+    loglet: readU32(bytes, at + FRAME_LOGLET_AT),
+    offset:
+      readU32(bytes, at + FRAME_OFFSET_AT + 4) * 2 ** 32 + readU32(bytes, at + FRAME_OFFSET_AT),
+  }
 }
 
 /** Called for each frame that checks, in order. */
@@ -250,7 +350,9 @@ export class SegmentAudit {
     const limit = Math.min(end, bytes.length)
     const damage = this.#ledger.damage('R4', segment, from, "a group's header doesn't check")
     damage.end = end
-    this.#frames(from + GROUP_HEADER_BYTES, limit, Number.POSITIVE_INFINITY, undefined)
+    const found = this.#frames(from + GROUP_HEADER_BYTES, limit, Number.POSITIVE_INFINITY)
+    const unaccounted = end - from - GROUP_HEADER_BYTES - found.bytes
+    this.#ledger.loseNameless(damage, Math.floor(unaccounted / MIN_FRAME_BYTES))
     this.position = end
   }
 
@@ -270,7 +372,7 @@ export class SegmentAudit {
   }
 
   #whole(header: GroupHeader, at: number, end: number): void {
-    const rest = this.#frames(at + GROUP_HEADER_BYTES, end, header.frames, 'R4')
+    const { rest } = this.#frames(at + GROUP_HEADER_BYTES, end, header.frames, 'R4')
     this.#ledger.groups++
     this.#ledger.bytes += end - at
     if (rest === undefined || alignUp(rest, GROUP_ALIGNMENT) !== end) return
@@ -288,7 +390,10 @@ export class SegmentAudit {
       return
     }
     const before = this.#ledger.count
-    this.#frames(at + GROUP_HEADER_BYTES, end, header.frames, 'R4')
+    const found = this.#frames(at + GROUP_HEADER_BYTES, end, header.frames, 'R4')
+    if (found.lastDamage !== undefined) {
+      this.#ledger.loseNameless(found.lastDamage, header.frames - found.frames - found.damaged)
+    }
     if (this.#ledger.count > before) return
     const damage = this.#ledger.damage('R4', segment, at, "a group's checksum doesn't check")
     damage.end = end
@@ -296,31 +401,43 @@ export class SegmentAudit {
 
   /**
    * Visits the frames that check between `from` and `limit`; those that don't are damage of the
-   * given label, or part of damage that is on record already. Returns where the last one ended.
+   * given label, or part of damage that is on record already.
    */
-  #frames(
-    from: number,
-    limit: number,
-    count: number,
-    label: RecoveryLabel | undefined,
-  ): number | undefined {
-    const { bytes, seed, segment } = this.#audited
-    let at: number | undefined = from
-    for (let i = 0; i < count && at !== undefined && at + FRAME_HEADER_BYTES <= limit; i++) {
+  #frames(from: number, limit: number, count: number, label?: RecoveryLabel): FoundFrames {
+    const { bytes, seed } = this.#audited
+    const found: FoundFrames = {
+      frames: 0,
+      damaged: 0,
+      bytes: 0,
+      rest: from,
+      lastDamage: undefined,
+    }
+    for (let at = from; found.frames + found.damaged < count && at + FRAME_HEADER_BYTES <= limit;) {
       const frame = decodeFrame(bytes, at, limit, seed, at)
       if (frame !== undefined) {
         this.#seen(frame, at)
+        found.frames++
+        found.bytes += frame.bodyEnd - at
         at = frame.bodyEnd
+        found.rest = at
         continue
       }
-      const next = this.#afterDamaged(at, limit)
-      if (label !== undefined) {
-        const damage = this.#ledger.damage(label, segment, at, "a frame doesn't check")
-        damage.end = next ?? limit
-      }
-      at = next
+      found.rest = this.#afterDamaged(at, limit)
+      if (label !== undefined) this.#damagedFrame(found, label, at, found.rest ?? limit)
+      if (found.rest === undefined) break
+      at = found.rest
     }
-    return at
+    return found
+  }
+
+  #damagedFrame(found: FoundFrames, label: RecoveryLabel, at: number, end: number): void {
+    const { bytes, segment } = this.#audited
+    const damage = this.#ledger.damage(label, segment, at, "a frame doesn't check")
+    damage.end = end
+    found.damaged++
+    found.lastDamage = damage
+    const { kind, loglet, offset } = claimOf(bytes, at)
+    this.#ledger.loseFrame(damage, kind, loglet, offset)
   }
 
   /** Where the next frame that checks begins, if there is one before `limit`. */
@@ -339,19 +456,23 @@ export class SegmentAudit {
     const { kind, loglet, offset } = frame
     this.#ledger.frames++
     if (kind === FRAME_KIND.data) this.#ledger.see(loglet, offset, segment, position)
-    else if (kind === FRAME_KIND.trim) this.#ledger.trim(loglet, offset)
+    else if (kind === FRAME_KIND.trim) {
+      this.#ledger.trim(loglet, offset)
+      this.#ledger.reach(loglet, offset + 1, segment, position)
+    } else if (kind === FRAME_KIND.seal) this.#ledger.reach(loglet, offset, segment, position)
     else if (kind === FRAME_KIND.filler) this.last = { number: offset, checksum: loglet }
-    else this.#seenName(frame)
+    else this.#seenName(frame, position)
     this.#visit(frame, position)
   }
 
-  #seenName(frame: Frame): void {
+  #seenName(frame: Frame, position: number): void {
     const { kind, loglet, offset } = frame
-    if (kind !== FRAME_KIND.create && kind !== FRAME_KIND.lossGap) return
     const body = bodyOf(frame, this.#audited.bytes)
-    if (kind === FRAME_KIND.lossGap) {
-      if (typeof body === 'number') this.#ledger.knownLoss(loglet, body, offset)
-    } else if (typeof body === 'string') {
+    if (kind === FRAME_KIND.delete && typeof body === 'string') this.#ledger.deleteLog(body)
+    else if (kind === FRAME_KIND.lossGap) {
+      const { segment } = this.#audited
+      if (typeof body === 'number') this.#ledger.knownLoss(loglet, body, offset, segment, position)
+    } else if (kind === FRAME_KIND.create && typeof body === 'string') {
       this.#ledger.name({ logId: body, links: [{ loglet, baseLsn: offset }] })
     }
   }

@@ -31,6 +31,8 @@ export interface DamagedStretch {
   readonly durable: StreamPosition
   /** What its lost header may have said of that instead. */
   readonly otherDurable?: StreamPosition | undefined
+  /** The generation of the metadata that the group before named. */
+  readonly generation: number
 }
 
 /** A frame that stays, or a filler. */
@@ -99,10 +101,14 @@ function countFrames({
 }
 
 /** Generations of the metadata that the lost header may have named: those around it. */
-function likelyGenerations({ bytes, to, segmentSeed }: DamagedStretch): number[] {
-  const next = decodeGroupHeader(bytes, to, segmentSeed, to)?.generation ?? 0
-  return Array.from({ length: 8 }, (_, i) => next - i).filter((generation) => generation >= 0)
+function likelyGenerations({ bytes, to, segmentSeed, generation }: DamagedStretch): number[] {
+  const next = decodeGroupHeader(bytes, to, segmentSeed, to)?.generation ?? generation + MAX_STEPS
+  const steps = Math.min(MAX_STEPS, Math.max(0, next - generation))
+  return Array.from({ length: steps + 1 }, (_, i) => generation + i)
 }
+
+/** More writes of the metadata than this hardly come between two groups. */
+const MAX_STEPS = 1000
 
 /** Cuts the stretch behind its header into frames that stay and fillers between them. */
 function partsOf(stretch: DamagedStretch): Part[] {

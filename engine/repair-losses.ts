@@ -31,8 +31,8 @@ interface StateFrame {
 }
 
 /**
- * Encodes the group that goes to `end` of a segment: the losses, and those trims, seals and deletes
- * that the metadata witnessed but the segments lost. Undefined if there is nothing to say.
+ * Encodes the group that goes to `end` of a segment: the losses, and those trims and seals that are
+ * known though their frames are lost. Undefined if there is nothing to say.
  */
 export function lossGroup(
   segment: number,
@@ -40,12 +40,15 @@ export function lossGroup(
   end: SegmentEnd,
   losses: readonly Loss[],
   facts: StoreFacts,
-  witness: Metadata | undefined,
+  marks: ReadonlyMap<number, LogletMarks>,
 ): LossGroup | undefined {
   const frames = [
     ...losses.filter(({ loglet }) => facts.loglets.has(loglet)).map(lossFrame),
-    ...(witness === undefined ? [] : witnessedFrames(facts, losses, witness)),
+    ...markedFrames(facts, losses, marks),
   ]
+  // A segment without a group is none: the least that can be said is what is dead already.
+  const isBare = end.groupPosition === 0
+  if (isBare) frames.push(deadFrame(facts.firstSegment - 1))
   if (frames.length === 0) return undefined
   const buffer = new FrameBuffer()
   for (const { kind, loglet, body } of frames) buffer.putFrame(kind, loglet, pack(body))
@@ -66,17 +69,47 @@ export function lossGroup(
   return { bytes: buffer.bytes.subarray(0, groupEnd(at)), checksum, number }
 }
 
+function deadFrame(last: number): StateFrame {
+  return { kind: FRAME_KIND.deadSegments, loglet: 0, offset: last, body: null }
+}
+
 function lossFrame({ loglet, from, to }: Loss): StateFrame {
   return { kind: FRAME_KIND.lossGap, loglet, offset: to, body: from }
 }
 
-function witnessedFrames(
+/** What is known of trims and seals from elsewhere than the frames that are left. */
+export interface LogletMarks {
+  readonly trimPoint: Offset
+  readonly sealed: boolean
+}
+
+/**
+ * Trims and seals that were lost: the metadata saw them, or the oldest segment shows that what was
+ * before it is dead.
+ */
+export function marksFrom(
+  witness: Metadata | undefined,
+  oldest: StoreFacts | undefined,
+): Map<number, LogletMarks> {
+  const marks = new Map<number, LogletMarks>(
+    witness?.loglets.map(({ loglet, trimPoint, sealed }) => [loglet, { trimPoint, sealed }]),
+  )
+  if (oldest === undefined || oldest.isPartial === true) return marks
+  for (const { id, tail } of oldest.loglets.values()) {
+    const known = marks.get(id)
+    const trimPoint = Math.max(known?.trimPoint ?? 0, tail - 1)
+    marks.set(id, { trimPoint, sealed: known?.sealed ?? false })
+  }
+  return marks
+}
+
+function markedFrames(
   facts: StoreFacts,
   losses: readonly Loss[],
-  witness: Metadata,
+  marks: ReadonlyMap<number, LogletMarks>,
 ): StateFrame[] {
   const frames: StateFrame[] = []
-  for (const { loglet, trimPoint, sealed } of witness.loglets) {
+  for (const [loglet, { trimPoint, sealed }] of marks) {
     const known = facts.loglets.get(loglet)
     if (known === undefined) continue
     const lost = losses.filter((loss) => loss.loglet === loglet).map(({ to }) => to + 1)

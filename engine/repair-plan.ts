@@ -8,10 +8,11 @@ import {
   GROUP_HEADER_BYTES,
   SEGMENT_HEADER_BYTES,
 } from '../codec/format.ts'
-import { alignUp } from '../codec/bytes.ts'
+import { alignUp, isZero } from '../codec/bytes.ts'
 import { decodeFrame } from '../codec/frame.ts'
 import { decodeGroupHeader, framesCheck, type GroupHeader } from '../codec/group.ts'
 import {
+  decodeSnapshot,
   emptyFacts,
   encodeSnapshot,
   encodeSnapshotOfLength,
@@ -72,6 +73,8 @@ class SegmentPlanner {
   #position = 0
   #groupPosition = 0
   #last: Predecessor
+  /** What the last header said of the metadata. */
+  #generation = 0
 
   constructor(found: SegmentCase) {
     this.#case = found
@@ -87,6 +90,9 @@ class SegmentPlanner {
     this.#position = start ?? this.#makeStart()
     while (this.#step());
     this.#requireOurEnd()
+    const { length } = this.#case.bytes
+    // What was cut off may have been zeros: then nothing is lost, but the file is too short.
+    if (length < this.#position) this.#changes.push({ from: length, to: this.#position })
     const end = {
       end: this.#position,
       groupPosition: this.#groupPosition,
@@ -116,6 +122,7 @@ class SegmentPlanner {
     const own = { number: header.number, checksum: header.checksum }
     const isWhole =
       end <= this.#bytes.length && framesCheck(this.#bytes, at, header, this.#seed, at)
+    this.#generation = header.generation
     if (isWhole) this.#goTo(at, end, this.#successionAt(at, end, header))
     else if (at >= this.#case.mustReach) return false
     else this.#patch(at, Math.min(end, this.#bytes.length), own)
@@ -186,8 +193,9 @@ class SegmentPlanner {
   }
 
   #patch(from: number, to: number, next: Predecessor | undefined): void {
-    const { segment, before } = this.#case
+    const { segment, header, before } = this.#case
     const isFirst = from === (this.#case.start ?? from)
+    const { end } = header?.previous ?? before
     const last = patchStretch({
       bytes: this.#bytes,
       segmentSeed: this.#seed,
@@ -196,7 +204,8 @@ class SegmentPlanner {
       last: this.#last,
       next,
       durable: { segment, position: from },
-      otherDurable: isFirst ? { segment: segment - 1, position: before.end } : undefined,
+      otherDurable: isFirst ? { segment: Math.max(1, segment - 1), position: end } : undefined,
+      generation: this.#generation,
     })
     this.#changes.push({ from, to })
     this.#goTo(from, to, last)
@@ -204,30 +213,49 @@ class SegmentPlanner {
 
   /** Makes header and snapshot anew, in front of the first group that can be found. */
   #makeStart(): number {
-    const { storeId, segment, header, before, facts } = this.#case
-    const start = this.#lostStart()
-    const snapshot = snapshotUpTo(facts ?? PARTIAL, start)
+    const { storeId, segment, header, before } = this.#case
+    const first = this.#nextHeader(alignUp(SEGMENT_HEADER_BYTES, GROUP_ALIGNMENT))
+    const kept =
+      header === undefined && first !== undefined ? this.#snapshotBefore(first) : undefined
+    const start = kept !== undefined ? (first as number) : this.#lostStart(first)
+    const snapshot = kept ?? snapshotUpTo(this.#case.facts ?? PARTIAL, start)
     if (snapshot === undefined) {
       const what = 'there is no room to make the start of the segment anew'
       throw corrupt('R4', segmentFile(segment), 0, [], what)
     }
     if (start > this.#bytes.length) this.#grow(start)
-    const fields = {
-      storeId,
-      segment,
-      createdAtMs: header?.createdAtMs ?? 0,
-      previous: header?.previous ?? before,
-    }
+    const previous = header?.previous ?? (kept === undefined ? before : this.#previousOf(start))
+    const fields = { storeId, segment, createdAtMs: header?.createdAtMs ?? 0, previous }
     this.#bytes.set(encodeSegmentStart(fields, snapshot))
     this.#changes.push({ from: 0, to: start })
+    this.#last = { number: previous.groupNumber, checksum: previous.groupChecksum }
     return start
   }
 
+  /** The snapshot in front of the first group, if it is there though the header is not. */
+  #snapshotBefore(first: number): Uint8Array | undefined {
+    const longest = first - SEGMENT_HEADER_BYTES
+    for (let length = longest; length > longest - GROUP_ALIGNMENT && length > 0; length--) {
+      const end = SEGMENT_HEADER_BYTES + length
+      const bytes = this.#bytes.slice(SEGMENT_HEADER_BYTES, end)
+      if (isZero(this.#bytes, end, first) && decodeSnapshot(bytes) !== undefined) return bytes
+    }
+    return undefined
+  }
+
+  /** How the segment before must have ended, by the first group of this one. */
+  #previousOf(first: number): SegmentEnd {
+    const { before } = this.#case
+    const { number, previous } = this.#headerAt(first) as GroupHeader
+    const isKnown = before.groupNumber === number - 1 && before.groupChecksum === previous
+    if (isKnown) return before
+    return { end: 0, groupPosition: 0, groupNumber: number - 1, groupChecksum: previous }
+  }
+
   /** Where the groups start, by the header, or else by the first group that can be found. */
-  #lostStart(): number {
+  #lostStart(first: number | undefined): number {
     const { header, facts } = this.#case
     if (header !== undefined) return groupsStart(header.snapshotLength)
-    const first = this.#nextHeader(alignUp(SEGMENT_HEADER_BYTES, GROUP_ALIGNMENT))
     if (first !== undefined && this.#isSuccessor(first)) return first
     // Groups before the first one that is left are lost: a filler will take their place.
     return groupsStart(facts === undefined ? MIN_SNAPSHOT_BYTES : encodeSnapshot(facts).length)

@@ -34,8 +34,8 @@ import { NodeFileSystem } from './node-file-system.ts'
 import { invalidOption } from './options.ts'
 import { OverlayFileSystem } from './overlay-file-system.ts'
 import { Quarantine } from './quarantine.ts'
-import { factsAtEnd } from './recovery-stakes.ts'
-import { lossGroup, type LossGroup } from './repair-losses.ts'
+import { factsAtEnd, factsAtStart } from './recovery-stakes.ts'
+import { lossGroup, marksFrom, type LossGroup } from './repair-losses.ts'
 import { planSegment, type SegmentPlan } from './repair-plan.ts'
 import { auditStore, type AuditedSegment, type StoreAudit } from './store-audit.ts'
 import type { StoreEnvironment } from './store-opening.ts'
@@ -121,7 +121,9 @@ class Repair {
     }
     const seed = segmentSeed(storeId, tail.segment)
     const losses = after.ledger.losses()
-    const group = lossGroup(tail.segment, seed, tail.end, losses, facts, audit.metadata)
+    const oldest = await factsAtStart(overlay, this.#dir, facts.firstSegment)
+    const marks = marksFrom(audit.metadata, oldest)
+    const group = lossGroup(tail.segment, seed, tail.end, losses, facts, marks)
     await this.#keepDamaged(plans)
     await this.#keepBehind(tail.segment, audit)
     await this.#writeTail(tail, group)
@@ -275,8 +277,8 @@ class Repair {
 
   /** The end of the tail's segment, with the losses behind it, in one write. */
   async #writeTail(tail: PlannedSegment, group: LossGroup | undefined): Promise<void> {
-    const last = tail.changes.find(({ to }) => to === tail.end.end)
-    const from = last?.from ?? tail.end.end
+    const last = tail.changes.filter(({ to }) => to === tail.end.end)
+    const from = Math.min(tail.end.end, ...last.map((change) => change.from))
     const patched = tail.bytes.subarray(from, tail.end.end)
     const bytes = group === undefined ? patched : Buffer.concat([patched, group.bytes])
     await withFile(this.#fileSystem, this.#path(tail.segment), 'open-or-create', async (file) => {
@@ -307,7 +309,11 @@ class Repair {
       place,
       newestSegment: Math.max(place.segment, audit.newestSegment),
       clean: false,
-      nextLogletId: Math.max(facts.nextLogletId, metadata?.nextLogletId ?? 0),
+      nextLogletId: Math.max(
+        facts.nextLogletId,
+        metadata?.nextLogletId ?? 0,
+        audit.ledger.unusedLogletId,
+      ),
       loglets: witnessesOf(facts),
     })
   }

@@ -12,7 +12,6 @@ import {
   applyRecord,
   applySeal,
   applyTrim,
-  type LogletFacts,
   type StoreFacts,
 } from '../codec/log-state.ts'
 import { unpack } from '../codec/msgpack.ts'
@@ -62,10 +61,11 @@ function replayFrame(
   if (frame.kind !== FRAME_KIND.data) return replayState(target, frame, bytes)
   const { facts, index } = target
   const { loglet, offset } = frame
-  const known = facts.loglets.get(loglet)
-  if (target.isPatched && !skipLost(index, known, loglet, offset)) return false
+  if (target.isPatched && !skipLost(target, loglet, offset)) return false
+  // A loglet whose creation was lost has no log, but its id must not be used again.
+  if (target.isPatched) facts.nextLogletId = Math.max(facts.nextLogletId, loglet + 1)
   const createdAtMs = createdAtMsOf(bytes, frame.bodyStart)
-  const isApplied = applyRecord(known, offset, createdAtMs)
+  const isApplied = applyRecord(facts.loglets.get(loglet), offset, createdAtMs)
   if (!isApplied && !target.isPatched) return false
   const end = position + FRAME_HEADER_BYTES + frame.bodyEnd - frame.bodyStart
   index.add(loglet, offset, 1, position, end)
@@ -73,28 +73,35 @@ function replayFrame(
 }
 
 /** Steps over records that a repair found lost; false for a record that comes again. */
-function skipLost(
-  index: GrowingIndex,
-  known: LogletFacts | undefined,
-  loglet: number,
-  offset: Offset,
-): boolean {
-  const next = index.find(loglet)?.endTail ?? known?.tail ?? offset
+function skipLost(target: ReplayTarget, loglet: number, offset: Offset): boolean {
+  const { facts, index } = target
+  const next = index.find(loglet)?.endTail ?? facts.loglets.get(loglet)?.tail ?? offset
   if (offset < next) return false
   index.skip(loglet, next, offset)
-  if (known !== undefined) known.tail = Math.max(known.tail, offset)
+  reachTail(target, loglet, offset)
   return true
+}
+
+/** Records up to a tail were there, though some of them are lost. */
+function reachTail({ facts, index }: ReplayTarget, loglet: number, tail: Offset): void {
+  const known = facts.loglets.get(loglet)
+  if (known === undefined || tail <= known.tail) return
+  index.skip(loglet, known.tail, tail)
+  known.tail = tail
 }
 
 type Replay = (target: ReplayTarget, frame: Frame, body: unknown) => boolean
 
 const REPLAYS: Readonly<Partial<Record<FrameKind, Replay>>> = {
-  [FRAME_KIND.trim]: ({ facts }, { loglet, offset }) =>
-    applyTrim(facts.loglets.get(loglet), offset),
-  [FRAME_KIND.seal]: ({ facts }, { loglet, offset }, reason) =>
-    applySeal(facts.loglets.get(loglet), offset, {
-      reason: typeof reason === 'string' ? reason : undefined,
-    }),
+  [FRAME_KIND.trim]: (target, { loglet, offset }) => {
+    if (target.isPatched) reachTail(target, loglet, offset + 1)
+    return applyTrim(target.facts.loglets.get(loglet), offset)
+  },
+  [FRAME_KIND.seal]: (target, { loglet, offset }, reason) => {
+    if (target.isPatched) reachTail(target, loglet, offset)
+    const seal = { reason: typeof reason === 'string' ? reason : undefined }
+    return applySeal(target.facts.loglets.get(loglet), offset, seal)
+  },
   [FRAME_KIND.create]: ({ facts }, { loglet, offset }, logId) =>
     typeof logId === 'string' && applyCreate(facts, logId, { loglet, baseLsn: offset }),
   [FRAME_KIND.delete]: ({ facts }, _frame, logId) =>

@@ -87,6 +87,7 @@ class Auditor {
       await this.#auditSegment(segment, last)
     }
     this.#reachMetadata()
+    this.#ledger.settle()
     return {
       storeId: this.#storeId,
       metadata: this.#metadata,
@@ -251,7 +252,8 @@ class Auditor {
     if (this.#metadata === undefined || tail === undefined) return
     for (const { loglet, released, trimPoint } of this.#metadata.loglets) {
       this.#ledger.trim(loglet, trimPoint)
-      this.#ledger.reach(loglet, released + 1, tail.segment, tail.end)
+      const { segment, position } = this.#metadata.place
+      this.#ledger.witness(loglet, released + 1, segment, position)
     }
   }
 
