@@ -23,18 +23,21 @@ const EXIT_USAGE = 2
 const EXIT_FAILED = 1
 
 async function main(args: readonly string[]): Promise<number> {
-  const [name = '--help', ...rest] = args
+  const [name, ...rest] = args
   if (name === '--help' || name === '-h' || name === 'help') {
     process.stdout.write(usage())
     return 0
   }
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-  if (command === undefined) throw new UsageError(`There is no command ${JSON.stringify(name)}`)
+  const command = name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (command === undefined) {
+    const what = name === undefined ? 'What shall be done?' : `There is no command ${name}`
+    return explain(new UsageError(what), usage())
+  }
   if (rest.includes('--help') || rest.includes('-h')) {
-    process.stdout.write(`${command.usage}\n`)
+    process.stdout.write(usageOf(command))
     return 0
   }
-  return command.run(rest)
+  return command.run(rest).catch((error: unknown) => explain(error, usageOf(command)))
 }
 
 function usage(): string {
@@ -42,17 +45,21 @@ function usage(): string {
   return `Usage:\n\n${commands.join('\n\n')}\n`
 }
 
-function explain(error: unknown): number {
+function usageOf(command: Command): string {
+  return `Usage:\n\n${command.usage}\n`
+}
+
+/** Says on stderr what went wrong, and returns the exit code. */
+function explain(error: unknown, help: string): number {
   if (error instanceof UsageError) {
-    process.stderr.write(`bifrost: ${error.message} (see bifrost --help)\n`)
+    process.stderr.write(`bifrost: ${error.message}\n\n${help}`)
     return EXIT_USAGE
   }
-  const code = error instanceof LogError ? `${error.code}: ` : ''
-  process.stderr.write(
-    `bifrost: ${code}${error instanceof Error ? error.message : String(error)}\n`,
-  )
-  if (error instanceof Error && error.cause instanceof Error) {
-    process.stderr.write(`  because: ${error.cause.message}\n`)
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`bifrost: ${error instanceof LogError ? `${error.code}: ` : ''}${message}\n`)
+  const cause = error instanceof Error ? error.cause : undefined
+  if (cause instanceof Error && !message.includes(cause.message)) {
+    process.stderr.write(`  because: ${cause.message}\n`)
   }
   return EXIT_FAILED
 }
@@ -62,4 +69,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? 0 : EXIT_FAILED)
 })
 
-process.exitCode = await main(process.argv.slice(2)).catch(explain)
+process.exitCode = await main(process.argv.slice(2))

@@ -30,11 +30,16 @@ export function readArgs<const O extends Options>(
   try {
     parsed = parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error))
+    throw new UsageError(firstSentence(error instanceof Error ? error.message : String(error)))
   }
   const extra = parsed.positionals[maxPositionals]
   if (extra !== undefined) throw new UsageError(`What is ${JSON.stringify(extra)} for?`)
   return parsed
+}
+
+/** What the parser says of a wrong option goes on with advice on an unlikely wish. */
+function firstSentence(message: string): string {
+  return message.split('. ', 1)[0] ?? message
 }
 
 /** The value of a number option, in its range. */
@@ -52,9 +57,26 @@ export function readNumber(
 
 /** The directory of the store: there is no default for where somebody's data is. */
 export function requireDir(dir: string | undefined): string {
-  if (dir === undefined || dir === '') throw new UsageError('--dir says which store')
+  if (dir === undefined || dir === '') throw new UsageError('The directory of a store is missing')
   return dir
 }
+
+/** The directory of the store, for commands that take it with `--dir` or without. */
+export function readDir(dir: string | undefined, positionals: readonly string[]): string {
+  const [bare] = positionals
+  if (dir !== undefined && bare !== undefined) throw new UsageError('There are two directories')
+  return requireDir(dir ?? bare)
+}
+
+/** A value as JSON on one line, or indented. No character of it moves a terminal's cursor. */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, undefined, indent).replace(CONTROLS, (character) => {
+    return `\\u00${character.charCodeAt(0).toString(16)}`
+  })
+}
+
+/** Those that JSON doesn't escape. */
+const CONTROLS = /[\u007f-\u009f]/g
 
 /** Writes to stdout, and waits while that is full. */
 export async function print(text: string): Promise<void> {

@@ -1,22 +1,34 @@
 /** `bifrost dump`: the records of logs as lines of JSON, without changing the store. */
 import { Bifrost, type LogRecord } from '../index.ts'
-import { print, readArgs, readNumber, requireDir, UsageError, type Command } from './command.ts'
+import {
+  jsonText,
+  print,
+  readArgs,
+  readDir,
+  readNumber,
+  UsageError,
+  type Command,
+} from './command.ts'
+
+const OPTIONS = {
+  dir: { type: 'string' },
+  log: { type: 'string' },
+  from: { type: 'string' },
+  to: { type: 'string' },
+} as const
 
 export const dumpCommand: Command = {
-  usage: `  bifrost dump --dir DIR [--log LOG] [--from LSN] [--to LSN]
+  usage: `  bifrost dump DIR [--log LOG] [--from LSN] [--to LSN]
       Prints records, a line of JSON each, from one log or from all. What JSON has no form for is an
-      object with one member: $utf8 or $base64 for bytes, $bigint, $date, $number. Read-only.`,
+      object with one member: $utf8 or $base64 for bytes, $bigint, $date, $number. A record's own
+      members whose names start with $ are shown with one more. Read-only.`,
 
   async run(args) {
-    const { values } = readArgs(args, {
-      dir: { type: 'string' },
-      log: { type: 'string' },
-      from: { type: 'string' },
-      to: { type: 'string' },
-    })
+    const { values, positionals } = readArgs(args, OPTIONS, 1)
+    const dir = readDir(values.dir, positionals)
     const from = readNumber('from', values.from, 1)
     const to = readNumber('to', values.to, 1)
-    const bifrost = await Bifrost.open({ dir: requireDir(values.dir), readOnly: true })
+    const bifrost = await Bifrost.open({ dir, readOnly: true })
     try {
       const known = bifrost.logIds()
       const { log } = values
@@ -39,9 +51,11 @@ async function dumpLog(
   from: number | undefined,
   to: number | undefined,
 ): Promise<void> {
+  // There is nothing from there on, which is no mistake: a store's logs differ in length.
+  if (from !== undefined && from >= (await bifrost.findTail(logId)).lsn) return
   const reader = bifrost.createReader(logId, { from, to, follow: false })
   for await (const records of reader.chunks()) {
-    await print(records.map((record) => `${JSON.stringify(lineOf(logId, record))}\n`).join(''))
+    await print(records.map((record) => `${jsonText(lineOf(logId, record))}\n`).join(''))
   }
 }
 
@@ -77,7 +91,9 @@ function plainObject(value: object): unknown {
   if (value instanceof Uint8Array) return plainBytes(value)
   if (value instanceof Date) return { $date: value.toISOString() }
   if (Array.isArray(value)) return value.map(plain)
-  const members = Object.entries(value).map(([name, member]) => [name, plain(member)] as const)
+  const members = Object.entries(value).map(([name, member]: [string, unknown]) => {
+    return [name.startsWith('$') ? `$${name}` : name, plain(member)] as const
+  })
   return Object.fromEntries(members)
 }
 

@@ -1,36 +1,44 @@
 /** `bifrost inspect`: what a store is made of, without changing it, also beside its writer. */
-import { inspect, type SegmentInfo } from '../engine/inspect.ts'
+import { inspect, type Inspection, type SegmentInfo } from '../engine/inspect.ts'
 import { Bifrost } from '../index.ts'
-import { print, readArgs, requireDir, type Command } from './command.ts'
+import { jsonText, print, readArgs, readDir, type Command } from './command.ts'
 
 interface LogInfo {
   readonly logId: string
   readonly tail: number
   readonly trimPoint: number
-  readonly seal: string
+  readonly sealed: boolean
+  readonly reason: string | undefined
 }
 
 export const inspectCommand: Command = {
-  usage: `  bifrost inspect --dir DIR [--json]
+  usage: `  bifrost inspect DIR [--json]
       Shows segments and logs with their tails, trim points and seals. Read-only.`,
 
   async run(args) {
-    const { values } = readArgs(args, { dir: { type: 'string' }, json: { type: 'boolean' } })
-    const dir = requireDir(values.dir)
-    const { segments, ...store } = await inspect(dir)
-    if (values.json === true) {
-      const logs = await readLogs(dir)
-      await print(`${JSON.stringify({ ...store, segments, logs }, undefined, 2)}\n`)
-      return 0
-    }
-    const end = store.closedCleanly ? 'closed cleanly' : 'open, or not closed cleanly'
-    await print(`store ${store.storeId ?? 'of unknown id'}, ${end}\n\n`)
-    await print(table(['segment', 'bytes', 'created'], segments.map(segmentRow)))
-    // A damaged store may not open; the files are shown all the same.
-    const logs = await readLogs(dir)
-    await print(`\n${table(['log', 'tail', 'trim point', 'seal'], logs.map(logRow))}`)
+    const options = { dir: { type: 'string' }, json: { type: 'boolean' } } as const
+    const { values, positionals } = readArgs(args, options, 1)
+    const dir = readDir(values.dir, positionals)
+    const store = await inspect(dir)
+    // A damaged store may not open; its files are shown all the same.
+    const [logs] = await Promise.allSettled([readLogs(dir)])
+    const known = logs.status === 'fulfilled' ? logs.value : undefined
+    await print(
+      values.json === true ? `${jsonText({ ...store, logs: known }, 2)}\n` : text(store, known),
+    )
+    if (logs.status === 'rejected') throw logs.reason
     return 0
   },
+}
+
+function text({ storeId, closedCleanly, segments }: Inspection, logs?: readonly LogInfo[]): string {
+  const end = closedCleanly ? 'closed cleanly' : 'open, or not closed cleanly'
+  const parts = [
+    `store ${storeId ?? 'of unknown id'}, ${end}\n`,
+    table(['segment', 'bytes', 'created'], segments.map(segmentRow)),
+  ]
+  if (logs !== undefined) parts.push(table(['log', 'tail', 'trim point', 'seal'], logs.map(logRow)))
+  return parts.join('\n')
 }
 
 async function readLogs(dir: string): Promise<LogInfo[]> {
@@ -39,8 +47,7 @@ async function readLogs(dir: string): Promise<LogInfo[]> {
     return await Promise.all(
       bifrost.logIds().map(async (logId) => {
         const { lsn: tail, sealed, reason } = await bifrost.findTail(logId)
-        const seal = sealed ? (reason ?? 'sealed') : ''
-        return { logId, tail, trimPoint: await bifrost.getTrimPoint(logId), seal }
+        return { logId, tail, trimPoint: await bifrost.getTrimPoint(logId), sealed, reason }
       }),
     )
   } finally {
@@ -54,8 +61,9 @@ function segmentRow({ file, bytes, createdAtMs }: SegmentInfo): string[] {
   return [file, String(bytes), created]
 }
 
-function logRow({ logId, tail, trimPoint, seal }: LogInfo): string[] {
-  return [printable(logId), String(tail), String(trimPoint), printable(seal)]
+function logRow({ logId, tail, trimPoint, sealed, reason }: LogInfo): string[] {
+  const seal = reason === undefined ? 'sealed' : `sealed: ${reason}`
+  return [printable(logId), String(tail), String(trimPoint), sealed ? printable(seal) : '']
 }
 
 function iso(ms: number): string {

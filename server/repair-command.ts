@@ -1,19 +1,17 @@
 /** `bifrost repair`: makes a damaged store usable again, at the price of what is lost anyway. */
 import { repair } from '../index.ts'
-import { print, readArgs, requireDir, type Command } from './command.ts'
+import { print, readArgs, readDir, type Command } from './command.ts'
 import { findingLines } from './findings.ts'
 
 export const repairCommand: Command = {
-  usage: `  bifrost repair --dir DIR --accept-data-loss
+  usage: `  bifrost repair DIR --accept-data-loss
       Sets the damaged bytes aside, beside the store; readers then get a gap with the LSNs of what
       was in them, and appends go on. Nothing is deleted. Refuses without --accept-data-loss.`,
 
   async run(args) {
-    const { values } = readArgs(args, {
-      dir: { type: 'string' },
-      'accept-data-loss': { type: 'boolean' },
-    })
-    const dir = requireDir(values.dir)
+    const options = { dir: { type: 'string' }, 'accept-data-loss': { type: 'boolean' } } as const
+    const { values, positionals } = readArgs(args, options, 1)
+    const dir = readDir(values.dir, positionals)
     if (values['accept-data-loss'] !== true) {
       process.stderr.write('bifrost: repair gives up what is damaged: say --accept-data-loss.\n')
       process.stderr.write('See first what `bifrost verify` finds, and copy the directory.\n')
