@@ -33,6 +33,11 @@ export function notFound(): HttpError {
   return new HttpError(404, 'NOT_FOUND', 'There is no stream here')
 }
 
+/** What is kept only for its forks. */
+export function wasDeleted(cause?: unknown): HttpError {
+  return new HttpError(410, 'GONE', 'The stream was deleted', { cause })
+}
+
 /** Something that a later attempt may find different. Clients of the protocol retry it. */
 export function unavailable(code: string, message: string, cause?: unknown): HttpError {
   return new HttpError(503, code, message, { headers: { 'retry-after': '1' }, cause })

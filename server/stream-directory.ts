@@ -4,7 +4,7 @@
  * out of reach, until they are gone too.
  */
 import { LogError, type Bifrost, type Entry, type Logger } from '../index.ts'
-import { HttpError, notFound } from './http-error.ts'
+import { HttpError, notFound, wasDeleted } from './http-error.ts'
 import { START } from './offset.ts'
 import type { HandlerLimits } from './options.ts'
 import { Registry } from './registry.ts'
@@ -77,7 +77,7 @@ export class StreamDirectory {
   async find(path: string): Promise<Stream> {
     const stream = await this.#at(path)
     if (stream === undefined) throw notFound()
-    if (stream.entry.isGone) throw new HttpError(410, 'GONE', 'The stream was deleted')
+    if (stream.entry.isGone) throw wasDeleted()
     return stream
   }
 

@@ -13,7 +13,7 @@
  */
 import { LogError, type Bifrost, type Entry } from '../index.ts'
 import { essenceOf } from './content-type.ts'
-import { badRequest, HttpError } from './http-error.ts'
+import { badRequest, HttpError, wasDeleted } from './http-error.ts'
 import { formatOffset, type StreamOffset } from './offset.ts'
 import type { Registry } from './registry.ts'
 import type { Stream } from './stream.ts'
@@ -92,6 +92,9 @@ export class StreamWriter {
   /** Appends, closes, or both; resolves when that is durable. Throws what the client is told. */
   async append(append: Append): Promise<AppendOutcome> {
     const state = this.#state ?? (await this.#load())
+    const { deleting, entry } = this.#stream
+    if (deleting !== undefined) return this.#appendAfter(deleting, append)
+    if (entry.isGone) throw wasDeleted()
     let known: AppendOutcome | undefined
     try {
       known = this.#judge(state, append)
@@ -102,6 +105,12 @@ export class StreamWriter {
     if (known === undefined) return this.#write(state, append)
     await this.#settled()
     return known
+  }
+
+  /** What a close puts into the registry must not undo what a delete has put there. */
+  async #appendAfter(deleting: Promise<void>, append: Append): Promise<AppendOutcome> {
+    await deleting.catch(() => undefined)
+    return this.append(append)
   }
 
   /** Everything that was given to the log is durable. Throws if anything of it is not. */
