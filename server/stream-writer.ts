@@ -81,7 +81,8 @@ export class StreamWriter {
   #loading: Promise<void> | undefined
   /** The last append that was given to the log; acknowledgements come in order. */
   #last: Promise<unknown> = Promise.resolve()
-  #underWay = 0
+  /** All that were given to the log and have no outcome yet. A refusal may overtake those before it. */
+  readonly #underWay = new Set<Promise<unknown>>()
 
   constructor(registry: Registry, stream: Stream) {
     this.#bifrost = stream.bifrost
@@ -115,7 +116,7 @@ export class StreamWriter {
 
   /** Everything that was given to the log is durable. Throws if anything of it is not. */
   async #settled(): Promise<void> {
-    if (this.#underWay > 0) await this.#last
+    if (this.#underWay.size > 0) await this.#last
   }
 
   /** Reads the state back from the log, once nothing is under way. */
@@ -128,7 +129,7 @@ export class StreamWriter {
   }
 
   async #readState(): Promise<void> {
-    while (this.#underWay > 0) await this.#last.catch(() => undefined)
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
     const { logId, base, limits } = this.#stream
     const tail = await readTail(this.#bifrost, logId, base)
     const replayed = await replayWriters(this.#bifrost, logId, tail, limits.maxProducers)
@@ -209,14 +210,14 @@ export class StreamWriter {
     const { tail } = state
     const done = this.#submit(change, expectedTail)
     this.#last = done
-    this.#underWay++
+    this.#underWay.add(done)
     try {
       await done
     } catch (error) {
       if (this.#state === state) this.#state = undefined
       throw error
     } finally {
-      this.#underWay--
+      this.#underWay.delete(done)
     }
     this.#stream.reached(tail)
     if (change.closes) this.#stream.changed({ ...this.#stream.entry, isClosed: true })
