@@ -1,8 +1,9 @@
 /** `bifrost serve` as a process of its own: started, killed, started again, or told to stop. */
 import assert from 'node:assert/strict'
-import { spawn, type ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess, type ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const CLI = fileURLToPath(new URL('../../server/cli.js', import.meta.url))
@@ -28,20 +29,27 @@ export class ServeProcess {
     this.#child = child
     this.url = url
     this.#errors = errors
-    this.#ended = Promise.race([endOf(child)])
+    this.#ended = endOf(child)
   }
 
   /** Resolves when the server listens; rejects, with what it said, if it ends before. */
   static async start(options: ServeProcessOptions): Promise<ServeProcess> {
-    const { dir, port = 0, args = [], cli = CLI } = options
-    const command = ['--enable-source-maps', cli, 'serve', '--dir', dir, '--port', String(port)]
-    const child = spawn(process.execPath, [...command, ...args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const child = spawnServer(options)
     const errors = collect(child.stderr)
     const url = await Promise.race([listening(child.stdout), endOf(child).then(() => undefined)])
     if (url === undefined) throw new Error(`bifrost serve ended: ${errors()}`)
     return new ServeProcess(child, url, errors)
+  }
+
+  /** Starts a server, and kills it some time later, whatever it is doing then. */
+  static async startAndKill(options: ServeProcessOptions, afterMs: number): Promise<void> {
+    const child = spawnServer(options)
+    const ended = endOf(child)
+    child.stdout.resume()
+    child.stderr.resume()
+    await sleep(afterMs)
+    child.kill('SIGKILL')
+    await ended
   }
 
   get port(): number {
@@ -70,6 +78,13 @@ export class ServeProcess {
     const [code] = await this.#ended
     return code
   }
+}
+
+type Child = ChildProcessByStdio<null, Readable, Readable>
+
+function spawnServer({ dir, port = 0, args = [], cli = CLI }: ServeProcessOptions): Child {
+  const command = ['--enable-source-maps', cli, 'serve', '--dir', dir, '--port', String(port)]
+  return spawn(process.execPath, [...command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
 async function endOf(
