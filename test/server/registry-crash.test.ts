@@ -12,10 +12,12 @@ import { ServeProcess } from './serve-process.ts'
 const LONG = process.env['BIFROST_LONG'] !== undefined
 const KILLS = LONG ? 40 : 8
 const SEED = Number(process.env['BIFROST_SEED'] ?? Date.now() % 2 ** 31)
-const CLIENTS = 12
+const CLIENTS = 24
+/** Streams that nobody touches again: a compaction has to carry them along. */
+const QUIET = 20
 /** Deleted streams that the registry starts with, so that it is compacted while it is killed. */
 const DELETED_BEFORE = 450
-const MAX_ANSWERS = 250
+const MAX_ANSWERS = 500
 
 /** What a client sees at its path: nothing, or a stream. */
 type State = { readonly content: string; readonly isClosed: boolean } | undefined
@@ -38,6 +40,14 @@ class Client {
   constructor(path: string, random: Random) {
     this.#path = path
     this.#random = random
+  }
+
+  /** Writes once, and is never run. */
+  async writeOnce(url: string): Promise<void> {
+    const content = `${this.#path} is quiet`
+    const init = { method: 'PUT', headers: { 'content-type': 'text/plain' }, body: content }
+    assert.equal((await fetch(url + this.#path, init)).status, 201)
+    this.#state = { content, isClosed: false }
   }
 
   get exists(): boolean {
@@ -143,13 +153,16 @@ test('the registry of streams survives kills at any moment', async (t) => {
   const clients = Array.from({ length: CLIENTS }, (_, i) => new Client(`/c${i}`, random))
   let server = await ServeProcess.start({ dir })
   t.after(() => server.stop())
+  const quiet = Array.from({ length: QUIET }, (_, i) => new Client(`/quiet${i}`, random))
+  await Promise.all(quiet.map((client) => client.writeOnce(server.url)))
   await fillRegistry(server.url)
+  const all = [...clients, ...quiet]
   for (let kills = 0; kills < KILLS; kills++) {
     await loadUntilKilled(server, clients, random.between(1, MAX_ANSWERS))
     // Some are killed while they start: what they had begun to tidy up is found by the next.
     if (random.chance(0.5)) await ServeProcess.startAndKill({ dir }, random.between(50, 250))
     server = await ServeProcess.start({ dir })
-    for (const client of clients) await client.check(server.url)
-    await checkLogs(server.url, clients)
+    for (const client of all) await client.check(server.url)
+    await checkLogs(server.url, all)
   }
 })
