@@ -437,7 +437,7 @@ export class SegmentAudit {
     found.damaged++
     found.lastDamage = damage
     const { kind, loglet, offset } = claimOf(bytes, at)
-    this.#ledger.loseFrame(damage, kind, loglet, offset)
+    if (end - at >= MIN_FRAME_BYTES) this.#ledger.loseFrame(damage, kind, loglet, offset)
   }
 
   /** Where the next frame that checks begins, if there is one before `limit`. */

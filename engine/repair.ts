@@ -99,7 +99,9 @@ class Repair {
   async run(): Promise<RepairReport> {
     const audit = await auditStore(this.#fileSystem, this.#dir)
     const findings = findingsOf(audit)
-    const needsRepair = findings.some(({ label }) => label === 'R4' || label === 'R6')
+    const isDamaged = findings.some(({ label }) => label === 'R4' || label === 'R6')
+    const knowsNothing = audit.metadata === undefined && audit.ledger.groups === 0
+    const needsRepair = isDamaged || knowsNothing
     if (needsRepair) await this.#repair(audit)
     return { quarantined: this.#quarantine.kept, findings }
   }

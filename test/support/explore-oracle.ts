@@ -130,6 +130,19 @@ export class Oracle {
     return this.#world.logs.get(logId)?.incarnation
   }
 
+  /** Behind all records of a log that are known to be there. */
+  tailOf(logId: LogId): Lsn {
+    const log = this.#world.logs.get(logId)
+    return log === undefined ? 1 : tailOf(log)
+  }
+
+  /** Whether a log's deletion was called, and nobody knows yet whether it took place. */
+  isPerhapsDeleted(logId: LogId): boolean {
+    return this.#issued.some(({ command, state }) => {
+      return command.kind === 'delete' && command.logId === logId && state === 'pending'
+    })
+  }
+
   /** The loglet of a log, if it was ever seen. */
   logletOf(logId: LogId): number | undefined {
     const incarnation = this.target(logId)

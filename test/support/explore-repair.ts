@@ -149,19 +149,20 @@ function judgeSeen(life: Life, damage: Damage, seen: readonly RepairedLog[]): vo
 /** Only what made a log known is worth the whole log, and that only until a segment repeats it. */
 function requireLogMayGo({ watch, oracle }: Life, damage: Damage, logId: string): void {
   const place = watch.creationOf(oracle.logletOf(logId) ?? 0)
+  if (oracle.isPerhapsDeleted(logId)) return
   const isDue = place === undefined || damage.isFlip !== true || isHit(place, damage)
   if (!isDue) throw new Violation(`the repair made the log ${logId} go`)
 }
 
-/** One bit costs no record but the one whose frame it is in. */
+/** One bit costs no record that is known to be there, but the one whose frame it is in. */
 function requireHit(
-  { watch }: Life,
+  { watch, oracle }: Life,
   damage: Damage,
   logId: string,
   loglet: number,
   { from, to }: LsnRange,
 ): void {
-  for (let lsn = from; lsn <= to; lsn++) {
+  for (let lsn = from; lsn <= to && lsn < oracle.tailOf(logId); lsn++) {
     const place = watch.placeOf(loglet, lsn)
     if (place === undefined || isHit(place, damage)) continue
     throw new Violation(`the repair lost ${logId} ${lsn}, which is whole`)

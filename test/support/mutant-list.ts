@@ -208,8 +208,8 @@ const RECOVERY: readonly Mutant[] = [
     edits: [
       edit(
         SETTLE,
-        'if (hasReserve)\n            await file.truncate(tail.place.position);\n        else\n            await writeZeros(file, tail.place.position, size);',
-        'void [hasReserve, size];',
+        'await file.truncate(end + kept);\n        await writeZeros(file, end, end + kept);',
+        'void [kept, writeZeros];',
       ),
     ],
   },
