@@ -12,6 +12,10 @@ export interface ServeOptions extends HandlerOptions {
   readonly host?: string | undefined
   /** Connections at the same time. Default 20,000. */
   readonly maxConnections?: number | undefined
+  /** A connection whose headers take longer than this is closed. Default 10,000 ms. */
+  readonly headersTimeoutMs?: number | undefined
+  /** A request that takes longer than this to come is closed. Default 60,000 ms. */
+  readonly requestTimeoutMs?: number | undefined
 }
 
 export interface BifrostServer {
@@ -26,10 +30,9 @@ const DEFAULT_HOST = '127.0.0.1'
 const MAX_CONNECTIONS = 20_000
 const CLOSE_GRACE_MS = 5000
 
-/** Slow senders hold a connection for no longer than this. */
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 60_000
 const SERVER_LIMITS = {
-  headersTimeout: 10_000,
-  requestTimeout: 60_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 1000,
   maxHeaderSize: 16 * 1024,
@@ -47,9 +50,14 @@ const MAX_HEADERS = 100
  * ```
  */
 export async function serve(bifrost: Bifrost, options: ServeOptions = {}): Promise<BifrostServer> {
-  const { port = DEFAULT_PORT, host = DEFAULT_HOST, maxConnections, ...handlerOptions } = options
+  const { port = DEFAULT_PORT, host = DEFAULT_HOST, maxConnections, ...others } = options
+  const { headersTimeoutMs, requestTimeoutMs, ...handlerOptions } = others
   const handler = await createHandler(bifrost, handlerOptions)
-  const server = createServer(SERVER_LIMITS, handler.handle)
+  // Slow senders hold a connection for no longer than this.
+  const headersTimeout = headersTimeoutMs ?? HEADERS_TIMEOUT_MS
+  const requestTimeout = requestTimeoutMs ?? REQUEST_TIMEOUT_MS
+  const limits = { ...SERVER_LIMITS, headersTimeout, requestTimeout }
+  const server = createServer(limits, handler.handle)
   server.maxHeadersCount = MAX_HEADERS
   server.maxConnections = maxConnections ?? MAX_CONNECTIONS
   try {
