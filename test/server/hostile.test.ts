@@ -4,13 +4,13 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, test } from 'node:test'
 import { Bifrost } from '../../index.ts'
 import { createHandler } from '../../server/index.ts'
 import { temporaryDirectory } from '../support/temp-dir.ts'
 import { RawConnection, rawStatus } from './raw.ts'
 import { ServeProcess } from './serve-process.ts'
+import { until } from './until.ts'
 import { codeOf, post, put, startWeb, TEXT, type Web } from './web.ts'
 
 const MIB = 1024 * 1024
@@ -27,11 +27,6 @@ async function metric(web: Web, name: string): Promise<number> {
 function postOf(bytes: number, start = ''): string {
   const headers = `host: a\r\ncontent-type: text/plain\r\ncontent-length: ${bytes}`
   return `POST /s HTTP/1.1\r\n${headers}\r\n\r\n${start}`
-}
-
-/** Waits for something that is bound to come; the test runner gives up if it doesn't. */
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await sleep(20)
 }
 
 describe('malformed requests', () => {
