@@ -32,6 +32,8 @@ export class Ledger {
   readonly #damages: Damage[] = []
   /** Damage that is known only because records are missing: a loss on record explains it. */
   readonly #inferred = new Set<Damage>()
+  /** Segments in which an earlier repair filled holes. */
+  readonly patched: Set<number> = new Set<number>()
   groups = 0
   frames = 0
   bytes = 0
@@ -120,7 +122,10 @@ export class Ledger {
   /** The state at the start of a segment: everything below its tails was there. */
   snapshot(facts: StoreFacts, segment: number, isFirst: boolean): void {
     // The start of a repaired segment may know nothing.
-    if (facts.isPartial === true) return
+    if (facts.isPartial === true) {
+      this.patched.add(segment)
+      return
+    }
     for (const log of facts.logs.values()) this.name(log)
     for (const loglet of this.#logs.keys()) if (!facts.loglets.has(loglet)) this.#forget(loglet)
     for (const { id, tail, trimPoint, gaps } of facts.loglets.values()) {
@@ -362,6 +367,7 @@ export class SegmentAudit {
     const end = at + GROUP_HEADER_BYTES + header.length
     const follows = header.number === this.last.number + 1 && header.previous === this.last.checksum
     const isCharged = this.#ledger.endsWithDamage(segment, at)
+    if (header.isPatched) this.#ledger.patched.add(segment)
     if (!follows && !isCharged) {
       this.#ledger.damage('R6', segment, at, 'a group follows another history')
     }

@@ -24,6 +24,16 @@ export class Quarantine {
     return this.#kept
   }
 
+  /** The names of everything that is kept, also by earlier repairs. */
+  async names(): Promise<string[]> {
+    try {
+      return await this.#fileSystem.list(this.#dir)
+    } catch (error) {
+      if (errorCode(error) === 'ENOENT') return []
+      throw error
+    }
+  }
+
   /** Keeps a copy of bytes; durable when it resolves. */
   async keep(name: string, bytes: Uint8Array): Promise<void> {
     await makeDurableDirectory(this.#fileSystem, this.#dir)

@@ -119,14 +119,28 @@ class SegmentPlanner {
     const header = this.#headerAt(at)
     if (header === undefined) return this.#stepOverHole()
     const end = at + GROUP_HEADER_BYTES + header.length
-    const own = { number: header.number, checksum: header.checksum }
     const isWhole =
       end <= this.#bytes.length && framesCheck(this.#bytes, at, header, this.#seed, at)
     this.#generation = header.generation
     if (isWhole) this.#goTo(at, end, this.#successionAt(at, end, header))
     else if (at >= this.#case.mustReach) return false
-    else this.#patch(at, Math.min(end, this.#bytes.length), own)
+    else this.#patchTorn(at, Math.min(end, this.#bytes.length), header)
     return true
+  }
+
+  /** Behind a group of an earlier repair, the next one names another: what that one says counts. */
+  #patchTorn(at: number, end: number, header: GroupHeader): void {
+    const said = header.isPatched ? this.#predecessorAt(end) : undefined
+    this.#patch(at, end, said ?? this.#successionAt(at, end, header))
+  }
+
+  /** The group that whatever is behind a position says it follows. */
+  #predecessorAt(position: number): Predecessor | undefined {
+    const next = this.#headerAt(position)
+    if (next !== undefined) return { number: next.number - 1, checksum: next.previous }
+    const { end } = this.#case
+    if (end?.end !== position) return undefined
+    return { number: end.groupNumber, checksum: end.groupChecksum }
   }
 
   #goTo(groupPosition: number, end: number, last: Predecessor): void {

@@ -102,8 +102,30 @@ class Repair {
     const isDamaged = findings.some(({ label }) => label === 'R4' || label === 'R6')
     const knowsNothing = audit.metadata === undefined && audit.ledger.groups === 0
     const needsRepair = isDamaged || knowsNothing
+    await this.#writeAgain(audit)
     if (needsRepair) await this.#repair(audit)
     return { quarantined: this.#quarantine.kept, findings }
+  }
+
+  /**
+   * An earlier repair may have been killed before its syncs: what it wrote is read back from the
+   * page cache, and would be gone after a power loss. So it is written and synced once more.
+   */
+  async #writeAgain({ ledger, segments }: StoreAudit): Promise<void> {
+    const names = await this.#quarantine.names()
+    if (names.length === 0 && ledger.patched.size === 0) return
+    const newest = segments.at(-1)?.segment
+    for (const { segment } of segments) {
+      const isKept = names.some((name) => name.startsWith(segmentFile(segment)))
+      if (!isKept && !ledger.patched.has(segment) && segment !== newest) continue
+      const bytes = await readSmallFile(this.#fileSystem, this.#path(segment), MAX_SEGMENT_BYTES)
+      if (bytes === undefined) continue
+      await withFile(this.#fileSystem, this.#path(segment), 'write', async (file) => {
+        await writeFully(file, bytes, 0)
+        await file.sync()
+      })
+    }
+    await this.#fileSystem.syncDirectory(this.#dir)
   }
 
   async #repair(audit: StoreAudit): Promise<void> {

@@ -183,7 +183,11 @@ async function requireSettled(
   const again = await tryRepair(disk)
   const found = again?.findings.find(({ label }) => label === 'R4' || label === 'R6')
   if (again === undefined || found !== undefined) {
-    throw new Violation(`a second repair finds ${found?.message ?? 'that it can not be done'}`)
+    const what =
+      found === undefined
+        ? 'that it can not be done'
+        : `${found.message} in ${found.file} at ${found.position}`
+    throw new Violation(`a second repair finds ${what}`)
   }
   const after = await lookRepaired(life, disk)
   for (const { logId, tail, lost } of before) {
