@@ -4,18 +4,22 @@ import { HttpError } from './http-error.ts'
 /** What a decision can be made on. */
 export interface AuthorizeRequest {
   readonly method: string
-  /** The path of the stream or page, below the place where the handler is mounted. */
+  /**
+   * The stream or page, below the place where the handler is mounted. However a request spells a
+   * path, with escapes or without, this is the one name of what it is for.
+   */
   readonly path: string
   /** A header's value, by its name in lower case. */
-  header(name: string): string | undefined
+  readonly header: (name: string) => string | undefined
 }
 
 /** 'unauthorized' asks for credentials (401); 'forbidden' says that no others would help (403). */
 export type Authorization = 'allowed' | 'unauthorized' | 'forbidden'
 
 /**
- * Called before anything else is done with a request, other than a CORS preflight. What it throws
- * is 500, and the request is not granted.
+ * Called before anything else is done with a request, other than a CORS preflight. A request for a
+ * fork reads its source, so there it is called once more, as for a GET of that. What it throws is
+ * 500, and the request is not granted.
  *
  * @example
  * ```ts

@@ -56,8 +56,11 @@ export async function planFork(
   }
 }
 
-/** The name of the source; the path may be given below or above the place of the handler. */
-function forkedFrom(request: HttpRequest): string | undefined {
+/**
+ * The name of the source, if a fork is asked for; the path may be given below or above the place of
+ * the handler.
+ */
+export function forkedFrom(request: HttpRequest): string | undefined {
   const from = request.header('stream-forked-from')
   if (from !== undefined) {
     const place = new URL(request.root).pathname.replace(/\/$/, '')

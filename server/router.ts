@@ -7,10 +7,12 @@ import { requireAllowed, type Authorize } from './authorize.ts'
 import { createStream } from './create-operation.ts'
 import { deleteStream } from './delete-operation.ts'
 import type { HttpReply, HttpRequest } from './exchange.ts'
+import { forkedFrom } from './fork.ts'
 import type { HandlerParts } from './handler-parts.ts'
 import { METHODS, PREFLIGHT_HEADERS } from './headers.ts'
 import { asHttpError, HttpError, unavailable } from './http-error.ts'
 import { headStream, readStream } from './read-operation.ts'
+import { streamPath } from './stream-path.ts'
 
 export type Operation = (parts: HandlerParts, request: HttpRequest) => Promise<HttpReply>
 
@@ -61,11 +63,26 @@ export class Router {
   async #answer(request: HttpRequest): Promise<HttpReply> {
     if (request.method === 'OPTIONS') return { status: 204, headers: PREFLIGHT_HEADERS }
     if (this.#isShutDown) throw unavailable('SHUTTING_DOWN', 'The server is going down')
-    if (this.#authorize !== undefined) await requireAllowed(this.#authorize, request)
-    return this.#operation(request)(this.#parts, request)
+    const path = this.#nameOf(request.path)
+    if (this.#authorize !== undefined) await this.#requireAllowed(this.#authorize, request, path)
+    return this.#operation(request.method, path)(this.#parts, request)
   }
 
-  #operation({ method, path }: HttpRequest): Operation {
+  /** The one spelling of a path. Whoever judges by paths must not be led astray by another. */
+  #nameOf(path: string): string {
+    return path === '/' || this.#pages.has(path) ? path : streamPath(path)
+  }
+
+  async #requireAllowed(authorize: Authorize, request: HttpRequest, path: string): Promise<void> {
+    const header = (name: string): string | undefined => request.header(name)
+    const { method } = request
+    await requireAllowed(authorize, { method, path, header })
+    const source = method === 'PUT' ? forkedFrom(request) : undefined
+    if (source === undefined) return
+    await requireAllowed(authorize, { method: 'GET', path: source, header })
+  }
+
+  #operation(method: string, path: string): Operation {
     const page = this.#pages.get(path)
     if (page !== undefined && (method === 'GET' || method === 'HEAD')) return page
     if (PROTOCOL_RESERVED.test(path)) {
