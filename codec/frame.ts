@@ -107,6 +107,30 @@ export function decodeFrame(
 }
 
 /**
+ * Finds out whose record a frame is of which only the header is damaged: the first of the given
+ * places with which it checks. Undefined if there is none.
+ */
+export function findOwner(
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+  segmentSeed: number,
+  position: number,
+  places: Iterable<readonly [loglet: number, offset: Offset]>,
+): { readonly loglet: number; readonly offset: Offset } | undefined {
+  const header = bytes.slice(at, at + FRAME_HEADER_BYTES)
+  const found = readU32(bytes, at + FRAME_CHECKSUM_AT)
+  const bodySum = bodyChecksum(bytes, at + FRAME_HEADER_BYTES, end)
+  writeU32(header, FRAME_KIND_AT, FRAME_KIND.data)
+  for (const [loglet, offset] of places) {
+    writeU32(header, FRAME_LOGLET_AT, loglet)
+    writeU64(header, FRAME_OFFSET_AT, offset)
+    if (found === headerSum(header, 0, bodySum, segmentSeed, position)) return { loglet, offset }
+  }
+  return undefined
+}
+
+/**
  * Where the frame at `at` ends, if it lies whole before `limit`, checks, and is the one that is
  * expected there; -1 otherwise. Reads are made of this, so it makes no object.
  */

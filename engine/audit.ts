@@ -7,7 +7,7 @@ import { GROUP_ALIGNMENT, GROUP_HEADER_BYTES, FRAME_HEADER_BYTES } from '../code
 import { alignUp, isZero, readU32 } from '../codec/bytes.ts'
 import type { LogRange } from '../codec/errors.ts'
 import { FRAME_KIND, FRAME_KIND_AT, FRAME_LOGLET_AT, FRAME_OFFSET_AT } from '../codec/format.ts'
-import { decodeFrame, frameEnd, type Frame } from '../codec/frame.ts'
+import { decodeFrame, findOwner, frameEnd, type Frame } from '../codec/frame.ts'
 import { decodeGroupHeader, framesCheck, type GroupHeader } from '../codec/group.ts'
 import type { LogFacts, StoreFacts } from '../codec/log-state.ts'
 import { lsnOfOffset, OLDEST_POSITION, type Lsn, type Offset } from '../codec/offset.ts'
@@ -140,6 +140,11 @@ export class Ledger {
   trim(loglet: number, trimPoint: Offset): void {
     const known = this.#trimPoints.get(loglet) ?? 0
     this.#trimPoints.set(loglet, Math.max(known, trimPoint))
+  }
+
+  /** The next offset of each loglet that has a name. */
+  get nextOffsets(): Iterable<readonly [loglet: number, offset: Offset]> {
+    return Array.from(this.#logs.keys(), (loglet) => [loglet, this.next(loglet)] as const)
   }
 
   next(loglet: number): Offset {
@@ -288,11 +293,15 @@ interface FoundFrames {
 /** No record takes less: its frame's header, and a body with time, keys and payload. */
 const MIN_FRAME_BYTES = FRAME_HEADER_BYTES + 12
 
+/** Whose a frame is said to be. */
+interface Claim {
+  readonly kind: number
+  readonly loglet: number
+  readonly offset: Offset
+}
+
 /** What the header of a frame that doesn't check says all the same. */
-function claimOf(
-  bytes: Uint8Array,
-  at: number,
-): { readonly kind: number; readonly loglet: number; readonly offset: Offset } {
+function claimOf(bytes: Uint8Array, at: number): Claim {
   return {
     kind: readU32(bytes, at + FRAME_KIND_AT),
     loglet: readU32(bytes, at + FRAME_LOGLET_AT),
@@ -442,8 +451,18 @@ export class SegmentAudit {
     damage.end = end
     found.damaged++
     found.lastDamage = damage
-    const { kind, loglet, offset } = claimOf(bytes, at)
-    if (end - at >= MIN_FRAME_BYTES) this.#ledger.loseFrame(damage, kind, loglet, offset)
+    if (end - at < MIN_FRAME_BYTES) return
+    const { kind, loglet, offset } = this.#ownerOf(at) ?? claimOf(bytes, at)
+    this.#ledger.loseFrame(damage, kind, loglet, offset)
+  }
+
+  /** Whose the damaged frame is for certain, if its body is as it was. */
+  #ownerOf(at: number): Claim | undefined {
+    const { bytes, seed } = this.#audited
+    const end = frameEnd(bytes, at, bytes.length)
+    if (end === undefined) return undefined
+    const owner = findOwner(bytes, at, end, seed, at, this.#ledger.nextOffsets)
+    return owner === undefined ? undefined : { kind: FRAME_KIND.data, ...owner }
   }
 
   /** Where the next frame that checks begins, if there is one before `limit`. */
