@@ -29,6 +29,7 @@ export const DEFAULT_PORT = 4437
 const DEFAULT_HOST = '127.0.0.1'
 const MAX_CONNECTIONS = 20_000
 const CLOSE_GRACE_MS = 5000
+const SWEEP_MS = 20
 
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 60_000
@@ -84,8 +85,10 @@ function listen(server: Server, port: number, host: string): Promise<void> {
 async function close(server: Server, handler: BifrostHandler): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
   await handler.close()
-  server.closeIdleConnections()
+  // A connection is idle once its last answer is sent, which is later for some than for others.
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
   const timer = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS)
   await closed
+  clearInterval(sweep)
   clearTimeout(timer)
 }
