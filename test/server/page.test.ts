@@ -37,7 +37,7 @@ interface HTMLCanvas {
 /** The page forbids the scripts with which playwright waits, so the waiting is done here. */
 async function until(what: () => Promise<boolean>): Promise<void> {
   for (let looks = 0; !(await what()); looks++) {
-    assert.ok(looks < 600, 'it comes in time')
+    assert.ok(looks < 300, 'it comes in time')
     await sleep(100)
   }
 }
