@@ -498,6 +498,8 @@ export class SegmentAudit {
       const { segment } = this.#audited
       if (typeof body === 'number') this.#ledger.knownLoss(loglet, body, offset, segment, position)
     } else if (kind === FRAME_KIND.create && typeof body === 'string') {
+      // A name that is given again was free: its deletion may be lost.
+      this.#ledger.deleteLog(body)
       this.#ledger.name({ logId: body, links: [{ loglet, baseLsn: offset }] })
     }
   }

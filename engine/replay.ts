@@ -102,8 +102,12 @@ const REPLAYS: Readonly<Partial<Record<FrameKind, Replay>>> = {
     const seal = { reason: typeof reason === 'string' ? reason : undefined }
     return applySeal(target.facts.loglets.get(loglet), offset, seal)
   },
-  [FRAME_KIND.create]: ({ facts }, { loglet, offset }, logId) =>
-    typeof logId === 'string' && applyCreate(facts, logId, { loglet, baseLsn: offset }),
+  [FRAME_KIND.create]: ({ facts, isPatched }, { loglet, offset }, logId) => {
+    if (typeof logId !== 'string') return false
+    // A name that is given again was free: the deletion is lost.
+    if (isPatched) applyDelete(facts, logId)
+    return applyCreate(facts, logId, { loglet, baseLsn: offset })
+  },
   [FRAME_KIND.delete]: ({ facts }, _frame, logId) =>
     typeof logId === 'string' && applyDelete(facts, logId),
   [FRAME_KIND.deadSegments]: ({ facts, segment }, { offset }) =>

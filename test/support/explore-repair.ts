@@ -135,7 +135,10 @@ function judgeSeen(life: Life, damage: Damage, seen: readonly RepairedLog[]): vo
   for (const [logId, due] of extent) {
     if (life.oracle.target(logId) !== due.incarnation) continue
     const found = seen.find((log) => log.logId === logId)
-    if (found === undefined) requireLogMayGo(life, damage, logId)
+    // An earlier log of the name may be back, if what is known of the later one is lost.
+    const loglet = life.oracle.logletOf(logId) ?? found?.loglet
+    const isBack = found !== undefined && found.loglet !== loglet
+    if (found === undefined || isBack) requireLogMayGo(life, damage, logId)
     else if (found.tail < due.tail) {
       throw new Violation(`${logId}: LSNs from ${found.tail} on would be used twice`)
     }
