@@ -17,9 +17,10 @@ export function bifrostCommand(...args: readonly string[]): Promise<Ran> {
   return run(process.execPath, [CLI, ...args])
 }
 
-/** Runs a line of shell in which `$BIFROST` is the command. */
+/** Runs a line of shell in which `bifrost` is the command. */
 export function shell(line: string, ...args: readonly string[]): Promise<Ran> {
-  return run('bash', ['-c', `BIFROST="$0 $1"; shift; ${line}`, process.execPath, CLI, ...args])
+  const command = `NODE="$0"; CLI="$1"; shift; bifrost() { "$NODE" "$CLI" "$@"; }; ${line}`
+  return run('bash', ['-c', command, process.execPath, CLI, ...args])
 }
 
 function run(file: string, args: readonly string[]): Promise<Ran> {

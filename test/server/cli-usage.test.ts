@@ -74,7 +74,7 @@ for (const [tool = '', ...options] of TOOLS) {
 
 test('bifrost ends quietly when who reads what it prints has seen enough', async (t) => {
   const dir = await closedStore(t)
-  const line = '$BIFROST dump "$1" | head -n 1; echo "${PIPESTATUS[@]}"'
+  const line = 'bifrost dump "$1" | head -n 1; echo "${PIPESTATUS[@]}"'
   const { stdout, stderr } = await shell(line, dir)
   const [record = '', codes] = stdout.trimEnd().split('\n')
   assert.equal((JSON.parse(record) as { lsn: number }).lsn, 1)
