@@ -13,7 +13,7 @@ import { KillRun, type KillMoment } from './kill-run.ts'
 import { KILL_STORE } from './kill-store.ts'
 
 const LONG = process.env['BIFROST_LONG'] !== undefined
-const KILLS = Number(process.env['BIFROST_KILLS'] ?? (LONG ? 300 : 50))
+const KILLS = Number(process.env['BIFROST_KILLS'] ?? (LONG ? 150 : 50))
 const SEED = Number(process.env['BIFROST_SEED'] ?? Date.now() % 2 ** 31)
 /** After this many kills the store is opened twice without being closed. */
 const OPEN_TWICE_EVERY = 6

@@ -8,7 +8,7 @@ import { Coverage } from '../support/explore-coverage.ts'
 import { runDamage } from '../support/explore-damage.ts'
 import { numberOf, runSeeds } from '../support/explore-suite.ts'
 
-const FIXED_SEEDS = numberOf('REPAIR_SEEDS', 40, 200)
+const FIXED_SEEDS = numberOf('REPAIR_SEEDS', 40, 120)
 
 test('A repaired store has every record that checks, and says what it lost', async (t) => {
   const coverage = new Coverage()
