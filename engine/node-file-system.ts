@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import type { FileSystem, OpenMode, StoreFile } from './file-system.ts'
 import { tryFlock } from './flock.ts'
 import { errorCode } from './io.ts'
-import { readGate } from './thread-gate.ts'
+import { readGate } from './read-gate.ts'
 
 const FILE_MODE = 0o600
 const DIRECTORY_MODE = 0o700
@@ -47,15 +47,15 @@ class NodeFile implements StoreFile {
   }
 
   read(target: Uint8Array, at: number, length: number, position: number): Promise<number> {
-    return readGate.run(
-      () =>
-        new Promise((resolve, reject) => {
-          fs.read(this.descriptor, target, at, length, position, (error, count) => {
-            if (error === null) resolve(count)
-            else reject(error)
-          })
-        }),
-    )
+    return new Promise((resolve, reject) => {
+      readGate.run((done) => {
+        fs.read(this.descriptor, target, at, length, position, (error, count) => {
+          done()
+          if (error === null) resolve(count)
+          else reject(error)
+        })
+      })
+    })
   }
 
   write(source: Uint8Array, position: number): Promise<number> {

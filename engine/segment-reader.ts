@@ -16,6 +16,7 @@ import type { Offset } from '../codec/offset.ts'
 import { segmentSeed } from '../codec/segment-header.ts'
 import { corrupt } from './errors.ts'
 import { segmentFile } from './file-names.ts'
+import type { StoreFile } from './file-system.ts'
 import { readFully } from './io.ts'
 import type { SegmentFiles } from './segment-files.ts'
 import { findRun, type LogletRuns } from './segment-index.ts'
@@ -50,7 +51,13 @@ interface Fetched {
   /** The last offset that is wanted from here. */
   readonly to: Offset
   readonly spans: readonly Span[]
-  readonly buffers: readonly Uint8Array[]
+  readonly bytes: FetchedBytes
+}
+
+/** A buffer to be used again, and the part of it for each span. */
+interface FetchedBytes {
+  readonly whole: Uint8Array
+  readonly parts: readonly Uint8Array[]
 }
 
 /** Runs this close to each other are read together: cheaper than another system call. */
@@ -58,7 +65,7 @@ const MAX_GAP_BYTES = 16 * 1024
 /** So many times the bytes that are asked for are read at most, counting what lies between runs. */
 const MAX_READ_FACTOR = 4
 /** Spans that one read asks for; the rest waits for the next. */
-const MAX_SPANS = 64
+const MAX_SPANS = 256
 /** Buffers kept for reuse, and the size up to which they are. */
 const SPARE_BUFFERS = 4
 const SPARE_BYTES = 1024 * 1024
@@ -79,18 +86,18 @@ export class SegmentReader {
 
   /** Visits records from `from` on; resolves with the first offset not visited. */
   async read(request: RecordsRequest): Promise<Offset> {
-    const { segment, runs, to, spans, buffers } = await this.#fetchStable(request)
+    const { segment, runs, to, spans, bytes } = await this.#fetchStable(request)
     const seed = segmentSeed(this.#storeId, segment)
     const reader = new SpanReader(segment, seed, request, runs, to)
     try {
       for (const [i, span] of spans.entries()) {
-        if (!reader.visitSpan(span, buffers[i] as Uint8Array)) break
+        if (!reader.visitSpan(span, bytes.parts[i] as Uint8Array)) break
       }
     } catch (error) {
       // What was visited stands; the damage is met again by the read that starts at it.
       if (reader.next === request.from || !LogError.is(error, 'CORRUPT')) throw error
     } finally {
-      for (const buffer of buffers) this.#recycle(buffer)
+      this.#recycle(bytes.whole)
     }
     return reader.next
   }
@@ -111,21 +118,22 @@ export class SegmentReader {
     const { segment, runs } = await this.#locate(request)
     const to = Math.min(request.to, runs.endTail - 1)
     const spans = planSpans(runs, request.from, to, request.maxBytes)
-    return { segment, runs, to, spans, buffers: await this.#readSpans(segment, spans) }
+    return { segment, runs, to, spans, bytes: await this.#readSpans(segment, spans) }
   }
 
-  #readSpans(segment: number, spans: readonly Span[]): Promise<Uint8Array[]> {
-    return Promise.all(
-      spans.map(async ({ position, end }) => {
-        const length = end - position
-        const buffer = this.#buffer(length)
-        const read = await this.#files.use(segment, (file) =>
-          readFully(file, buffer, 0, length, position),
-        )
-        // What the file does not have must not be taken for what an earlier read left here.
-        return buffer.fill(0, read, length)
-      }),
+  /** All spans into one buffer; each gets its part of it. */
+  async #readSpans(segment: number, spans: readonly Span[]): Promise<FetchedBytes> {
+    const whole = this.#buffer(spans.reduce((sum, { position, end }) => sum + end - position, 0))
+    const parts: Uint8Array[] = []
+    let at = 0
+    for (const { position, end } of spans) {
+      parts.push(whole.subarray(at, at + end - position))
+      at += end - position
+    }
+    await this.#files.use(segment, (file) =>
+      allEnded(spans.map(({ position }, i) => readPart(file, parts[i] as Uint8Array, position))),
     )
+    return { whole, parts }
   }
 
   #buffer(length: number): Uint8Array {
@@ -209,6 +217,19 @@ export class SegmentReader {
     const position = loaded.damagedAt ?? 0
     return corrupt('R4', segmentFile(segment), position, logs, 'records are not where they were')
   }
+}
+
+/** Waits for all, also when one fails: the file and the buffer are theirs until then. */
+async function allEnded(reads: readonly Promise<void>[]): Promise<void> {
+  const ended = await Promise.allSettled(reads)
+  const failed = ended.find((outcome) => outcome.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+async function readPart(file: StoreFile, part: Uint8Array, position: number): Promise<void> {
+  const read = await readFully(file, part, 0, part.length, position)
+  // What the file does not have must not be taken for what an earlier read left here.
+  part.fill(0, read)
 }
 
 /** Chooses the bytes to read for the offsets from `from` to `to`, about `maxBytes` of frames. */

@@ -1,14 +1,4 @@
-/**
- * Keeps one thread of libuv's pool free for commits: the engine's own reads, of all stores in the
- * process, never fill it.
- */
-
-const DEFAULT_THREADS = 4
-
-function poolThreads(): number {
-  const threads = Number(process.env['UV_THREADPOOL_SIZE'])
-  return Number.isInteger(threads) && threads > 0 ? threads : DEFAULT_THREADS
-}
+/** Lets only so many tasks run at a time; the others wait for their turn. */
 
 export class ThreadGate {
   #free: number
@@ -31,6 +21,3 @@ export class ThreadGate {
     }
   }
 }
-
-/** The gate that all engine reads of this process go through. */
-export const readGate: ThreadGate = new ThreadGate(Math.max(1, poolThreads() - 1))

@@ -1,7 +1,7 @@
-/** The gate that keeps a thread free for commits: never more than it was told, first come first. */
+/** A gate for tasks: never more at a time than it was told, first come first. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readGate, ThreadGate } from '../../engine/thread-gate.ts'
+import { ThreadGate } from '../../engine/thread-gate.ts'
 import { turn } from '../support/test-store.ts'
 
 /** Runs so many tasks at once; resolves with the most that ran at a time, and their order. */
@@ -59,10 +59,4 @@ describe('ThreadGate.run()', () => {
     await Promise.all([waits, late])
     assert.deepEqual(order, ['waits', 'late'])
   })
-})
-
-test('readGate leaves one thread of the pool to commits', async () => {
-  const threads = Number(process.env['UV_THREADPOOL_SIZE'] ?? 4)
-  const { most } = await runMany(readGate, 50)
-  assert.equal(most, Math.max(1, threads - 1))
 })
