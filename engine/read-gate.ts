@@ -4,7 +4,7 @@
  * a microsecond or two, and waking a thread for each takes ten times that: so those that wait go out
  * in bursts. From the disk it takes a hundred, and a commit must not queue behind many: one by one.
  *
- *     waiting reads ──▶ burst: 1 … 64 ──▶ a thread of the pool
+ *     waiting reads ──▶ burst: 1 … 32 ──▶ a thread of the pool
  *                         ▲      │ took how long?
  *                         └──────┘
  */
@@ -14,13 +14,13 @@ import { performance } from 'node:perf_hooks'
 export type StartRead = (done: () => void) => void
 
 const DEFAULT_THREADS = 4
-const MAX_BURST = 64
+const MAX_BURST = 32
 /** A burst of so many finds out whether reads are fast again, after so many reads that were not. */
 const PROBE = 8
 const PROBE_EVERY = 64
 /** A burst is fast if it takes no longer than a wait for the pool, and so much for each read. */
-const FAST_MS = 0.06
-const FAST_MS_EACH = 0.008
+const FAST_MS = 0.2
+const FAST_MS_EACH = 0.01
 
 function poolThreads(): number {
   const threads = Number(process.env['UV_THREADPOOL_SIZE'])
@@ -28,16 +28,19 @@ function poolThreads(): number {
 }
 
 export class ReadGate {
+  readonly #threads: number
   #free: number
   readonly #now: () => number
   #waiting: StartRead[] = []
   /** Index of the first one that waits. */
   #head = 0
+  #isScheduled = false
   #burst = PROBE
   #readsUntilProbe = 0
 
   /** At most `threads` bursts are under way. `now` tells milliseconds. */
   constructor(threads: number, now: () => number = () => performance.now()) {
+    this.#threads = threads
     this.#free = threads
     this.#now = now
   }
@@ -45,7 +48,17 @@ export class ReadGate {
   /** Starts a read once a thread is free for it; first come, first served. */
   run(start: StartRead): void {
     this.#waiting.push(start)
-    if (this.#free > 0) this.#startBurst()
+    if (this.#isScheduled || !this.#hasTurn) return
+    // Those that are asked for together go out together.
+    this.#isScheduled = true
+    queueMicrotask(() => {
+      this.#isScheduled = false
+      this.#startBursts()
+    })
+  }
+
+  #startBursts(): void {
+    while (this.#hasTurn && this.#head < this.#waiting.length) this.#startBurst()
   }
 
   #startBurst(): void {
@@ -68,7 +81,12 @@ export class ReadGate {
   #ended(size: number, ms: number): void {
     this.#free++
     this.#judge(size, ms)
-    while (this.#free > 0 && this.#head < this.#waiting.length) this.#startBurst()
+    this.#startBursts()
+  }
+
+  /** While the disk is what reads wait for, one of them at a time is enough beside commits. */
+  get #hasTurn(): boolean {
+    return this.#free > (this.#burst === 1 ? this.#threads - 1 : 0)
   }
 
   /** Learns from a burst how large the next ones may be. */

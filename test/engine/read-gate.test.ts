@@ -18,7 +18,8 @@ class GatedReads {
     this.#gate = new ReadGate(threads, () => this.nowMs)
   }
 
-  ask(count: number): void {
+  /** Resolves once those that may have been started. */
+  async ask(count: number): Promise<void> {
     for (let i = 0; i < count; i++) {
       const read = this.#next++
       this.#gate.run((done) => {
@@ -26,6 +27,7 @@ class GatedReads {
         this.#ends.push(done)
       })
     }
+    await Promise.resolve()
   }
 
   get underWay(): number {
@@ -43,16 +45,18 @@ class GatedReads {
 }
 
 describe('ReadGate.run()', () => {
-  test('starts a read at once while a thread is free for it', () => {
+  test('starts a read at once while a thread is free for it', async () => {
     const reads = new GatedReads(3)
-    reads.ask(5)
-    assert.deepEqual(reads.started, [0, 1, 2])
+    for (let i = 1; i <= 5; i++) {
+      await reads.ask(1)
+      assert.equal(reads.started.length, Math.min(i, 3))
+    }
   })
 
-  test('starts all of them, in call order', () => {
+  test('starts all of them, in call order', async () => {
     for (const ms of [0.001, 5]) {
       const reads = new GatedReads(2)
-      reads.ask(500)
+      await reads.ask(500)
       while (reads.underWay > 0) reads.end(ms)
       assert.deepEqual(
         reads.started,
@@ -61,27 +65,28 @@ describe('ReadGate.run()', () => {
     }
   })
 
-  test('makes bursts longer while reads are fast, up to 64', () => {
+  test('makes bursts longer while reads are fast, up to 32', async () => {
     const reads = new GatedReads(1)
-    reads.ask(1000)
-    const bursts = Array.from({ length: 6 }, () => reads.end(0.05))
-    assert.deepEqual(bursts, [8, 16, 32, 64, 64, 64])
+    await reads.ask(1000)
+    assert.equal(reads.underWay, 8)
+    const bursts = Array.from({ length: 4 }, () => reads.end(0.05))
+    assert.deepEqual(bursts, [16, 32, 32, 32])
   })
 
-  test('goes one by one once a burst was slow, and tries a burst again after 64', () => {
+  test('goes one by one once a burst was slow, and tries a burst again after 64', async () => {
     const reads = new GatedReads(1)
-    reads.ask(1000)
-    assert.equal(reads.end(0.05), 8)
-    for (let i = 0; i < 64; i++) assert.equal(reads.end(0.5), 1)
-    assert.equal(reads.end(0.1), 8)
+    await reads.ask(1000)
+    assert.equal(reads.end(1), 1)
+    for (let i = 1; i < 64; i++) assert.equal(reads.end(0.01), 1)
+    assert.equal(reads.end(0.01), 8)
     assert.equal(reads.end(0.1), 16)
   })
 
-  test('has no more bursts under way than it may take threads', () => {
+  test('has no more bursts under way than it may take threads, and one while they are slow', async () => {
     const reads = new GatedReads(3)
-    reads.ask(1000)
-    reads.end(1)
-    reads.end(1)
-    assert.equal(reads.end(1), 3)
+    await reads.ask(1000)
+    assert.equal(reads.underWay, 3 * 8)
+    assert.equal(reads.end(1), 1)
+    assert.equal(reads.end(1), 1)
   })
 })
