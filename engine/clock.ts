@@ -3,9 +3,13 @@
  * Nothing about durability or order depends on what a clock says.
  */
 
+import { performance } from 'node:perf_hooks'
+
 export interface Clock {
   /** Milliseconds since the epoch. May jump, also backwards. */
   now(): number
+  /** Milliseconds since some moment, with fractions: for taking time. Never goes back. */
+  monotonicNow(): number
   /**
    * Calls back once, after at least `ms` milliseconds; never during this call. The timer keeps the
    * process alive if `keepsAlive` says so, as it must when a caller's promise depends on it.
@@ -18,6 +22,7 @@ export interface Clock {
 /** The machine's clock. */
 export const systemClock: Clock = Object.freeze({
   now: () => Date.now(),
+  monotonicNow: () => performance.now(),
   setTimer: (callback: () => void, ms: number, keepsAlive = false) => {
     const timer = setTimeout(callback, ms)
     return keepsAlive ? timer : timer.unref()

@@ -5,7 +5,8 @@
  * acknowledged has appended again, so that one sync serves all of them. With many, the callers'
  * own work between an acknowledgement and the next append takes as long as the sync. Then the
  * disk and the callers should not wait for each other: the callers are split into two halves, and
- * while the group of one half is written, the other half appends.
+ * while the group of one half is written, the other half appends. That costs one sync more for
+ * all of them, so it pays once their work takes longer than what a sync takes however few bytes.
  *
  *     one group:   ▒▒▒▒ callers ▒▒▒▒│████ sync ████│▒▒▒▒ callers ▒▒▒▒│████ sync ████│
  *     two halves:  ▒▒ A ▒▒│▒▒ B ▒▒│▒▒ A ▒▒│▒▒ B ▒▒│▒▒ A ▒▒│
@@ -14,11 +15,13 @@
 
 /** Fewer commands than this in a group are never split. */
 const MIN_COMMANDS = 96
-/** Splitting begins when the callers take this share of a sync, and ends below the other. */
-const SPLIT_FROM = 0.4
-const SPLIT_UNTIL = 0.25
+/** Splitting begins when the callers take so many times a sync of few bytes, and ends below. */
+const SPLIT_FROM = 1.2
+const SPLIT_UNTIL = 0.85
+/** What a byte takes at least: what is left of a sync's time is what any sync takes. */
+const MS_PER_BYTE = 1 / 1.5e6
 /** How much the newest measurement counts. */
-const WEIGHT = 0.2
+const WEIGHT = 0.1
 
 export class CommitPacing {
   #syncMs = 0
@@ -37,9 +40,9 @@ export class CommitPacing {
     return this.#isSplit ? Math.max(1, Math.ceil(this.#commands / 2)) : Number.POSITIVE_INFINITY
   }
 
-  /** A group of `commands` was written and synced in `syncMs`. */
-  landed(commands: number, syncMs: number): void {
-    this.#syncMs = average(this.#syncMs, syncMs)
+  /** A group of `commands` and `bytes` was written and synced in `commitMs`. */
+  landed(commands: number, bytes: number, commitMs: number): void {
+    this.#syncMs = average(this.#syncMs, Math.max(0, commitMs - bytes * MS_PER_BYTE))
     this.#lastCommands = this.#commands
     this.#commands = commands
   }

@@ -288,7 +288,7 @@ export class LogStoreWriter {
     })
     // What is decided by time goes by the store's clock, what is reported by the process's own.
     const { clock } = this.#options
-    const pacedAt = clock.now()
+    const pacedAt = clock.monotonicNow()
     const startedAt = performance.now()
     writer.commit({ buffers, keepZeros, zerosLimit: limit }, (outcome) => {
       if (trace !== undefined)
@@ -296,7 +296,7 @@ export class LogStoreWriter {
       if (outcome.kind === 'unknown') this.#fail(outcome.cause)
       else if (outcome.kind === 'no-space') withoutRoom(outcome.cause)
       else {
-        const paceMs = Math.max(0, clock.now() - pacedAt)
+        const paceMs = clock.monotonicNow() - pacedAt
         this.#durable(flight, outcome.bytes, performance.now() - startedAt, paceMs)
       }
     })
@@ -342,17 +342,17 @@ export class LogStoreWriter {
     hooks.onDurable(commands, place, target.writer.fileEnd)
     metrics.committed(records, bytes, syncMs)
     this.#land(commands, state.adopt())
-    this.#pace(commands.length, paceMs)
+    this.#pace(commands.length, bytes, paceMs)
   }
 
   /** Takes the time that the callers' work takes after their acknowledgements. */
-  #pace(commands: number, commitMs: number): void {
+  #pace(commands: number, bytes: number, commitMs: number): void {
     const { clock, isInline } = this.#options
     if (isInline) return
-    this.#pacing.landed(commands, commitMs)
-    const startedAt = clock.now()
+    this.#pacing.landed(commands, bytes, commitMs)
+    const startedAt = clock.monotonicNow()
     afterMicrotasks(() => {
-      this.#pacing.resumed(Math.max(0, clock.now() - startedAt))
+      this.#pacing.resumed(clock.monotonicNow() - startedAt)
     })
   }
 

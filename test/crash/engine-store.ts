@@ -12,6 +12,7 @@ import { FaultFileSystem } from '../support/fault-file-system.ts'
 /** A clock whose timers never call back: nothing happens but what is asked for. */
 export const TIMERLESS: Clock = {
   now: () => Date.now(),
+  monotonicNow: () => performance.now(),
   setTimer: () => undefined,
   clearTimer: () => undefined,
 }

@@ -254,7 +254,12 @@ describe('LogStoreWriter outcomes', () => {
     const dir = await temporaryDirectory(t)
     let now = 0
     // A clock that moves on with every look at it: the callers seem slow, so they are split.
-    const clock = { now: () => now++, setTimer: () => undefined, clearTimer: () => undefined }
+    const clock = {
+      now: () => now,
+      monotonicNow: () => now++,
+      setTimer: () => undefined,
+      clearTimer: () => undefined,
+    }
     const fileSystem = new NodeFileSystem()
     const options = resolveStoreOptions({ dir, batchCommitCount: 48 })
     const store = await LogStore.open(options, { fileSystem, clock })

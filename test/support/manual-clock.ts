@@ -15,6 +15,10 @@ export class ManualClock implements Clock {
     return this.#nowMs
   }
 
+  monotonicNow(): number {
+    return this.#nowMs
+  }
+
   setTimer(callback: () => void, ms: number): unknown {
     const timer = { callback, dueMs: this.#nowMs + ms }
     this.#timers.add(timer)

@@ -86,6 +86,7 @@ export class SimDisk {
     const { scheduler } = this.#machine
     const clock: Clock = {
       now: () => scheduler.nowMs,
+      monotonicNow: () => scheduler.nowMs,
       setTimer: (callback, ms) => scheduler.addTimer(owner, callback, ms),
       clearTimer: (timer) => {
         scheduler.clearTimer(timer)
