@@ -40,6 +40,7 @@ export interface AppendResult {
 }
 
 export async function appends(session: Session, args: AppendArguments): Promise<AppendResult> {
+  await session.renew()
   const call = callOf(session, args)
   await load(call, args.callers, args.leadMs)
   const latencies = args.timed === true ? new Latencies() : undefined
@@ -57,7 +58,7 @@ export async function appends(session: Session, args: AppendArguments): Promise<
     loopDelayP99: delay(),
     ...cpu(records),
   }
-  await session.appended(records * args.size)
+  session.appended(records * args.size)
   return result
 }
 

@@ -55,9 +55,13 @@ export class Session {
     return payloads
   }
 
-  /** Notes what was appended, and begins a new store when that is a lot. */
-  async appended(bytes: number): Promise<void> {
+  /** Notes what was appended. */
+  appended(bytes: number): void {
     this.#bytes += bytes
+  }
+
+  /** Begins a new store if a lot was appended; until then the old one can be asked what it did. */
+  async renew(): Promise<void> {
     if (this.#bytes < MOST_BYTES) return
     await this.close()
     removeFiles(this.spec.dir)
