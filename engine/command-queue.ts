@@ -5,7 +5,8 @@
  *
  *     call ──▶ waiting (each in bytes of its own) ──▶ groups in waiting ──▶ take() ──▶ writer
  */
-import { aborted, logError } from '../codec/errors.ts'
+import { aborted } from '../codec/errors.ts'
+import { queueFull } from './errors.ts'
 import { GROUP_HEADER_BYTES } from '../codec/format.ts'
 import type { Command } from './commands.ts'
 import { FrameBuffer } from './frame-buffer.ts'
@@ -200,8 +201,4 @@ export class CommandQueue {
     this.#waitingBytes = 0
     return all.filter((command) => !command.isSettled)
   }
-}
-
-function queueFull(queueBytes: number): ReturnType<typeof logError<'QUEUE_FULL'>> {
-  return logError('QUEUE_FULL', `The queue holds queueBytes (${queueBytes}) already`)
 }

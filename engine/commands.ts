@@ -15,7 +15,8 @@ import type { Burst } from './burst-clock.ts'
 import type { FrameBuffer } from './frame-buffer.ts'
 import { MAX_RUN_BYTES, type GrowingIndex } from './segment-index.ts'
 import { beginAppend, finishAppend, type AppendTrace } from './tracing.ts'
-import { unknownLog, type LogletCell, type StoreState } from './store-state.ts'
+import type { LogletCell, StoreState } from './store-state.ts'
+import { unknownLog } from './errors.ts'
 
 /** Where frames go, in the order they were laid down. */
 export interface FramePlace {

@@ -1,5 +1,11 @@
 /** The engine's own errors, in the words of the recovery table. */
-import { logError, type LogError, type LogErrorOf, type LogRange } from '../codec/errors.ts'
+import {
+  logError,
+  type LogError,
+  type LogErrorOf,
+  type LogId,
+  type LogRange,
+} from '../codec/errors.ts'
 import type { RecoveryLabel } from './metrics.ts'
 
 /** Damage below the durable mark, or a segment that is missing or not ours. */
@@ -51,6 +57,26 @@ export function readFailed(cause: unknown): LogErrorOf<'READ_FAILED'> {
 
 export function closed(): LogErrorOf<'CLOSED'> {
   return logError('CLOSED', 'The store is closed')
+}
+
+/** The error for a log that doesn't exist, or does no more. */
+export function unknownLog(logId: LogId): LogErrorOf<'UNKNOWN_LOG'> {
+  return logError('UNKNOWN_LOG', `There is no log ${JSON.stringify(logId)}`)
+}
+
+/** The error for an append that finds no room, and does not want to wait for it. */
+export function queueFull(queueBytes: number): LogErrorOf<'QUEUE_FULL'> {
+  return logError('QUEUE_FULL', `The queue holds queueBytes (${queueBytes}) already`)
+}
+
+/** The error for an append of no records. */
+export function emptyBatch(): LogErrorOf<'EMPTY_BATCH'> {
+  return logError('EMPTY_BATCH', 'A batch has at least one record')
+}
+
+/** The error for a batch that takes more bytes than one may. */
+export function batchTooLarge(maxBatchBytes: number): LogErrorOf<'BATCH_TOO_LARGE'> {
+  return logError('BATCH_TOO_LARGE', `The batch takes more than maxBatchBytes (${maxBatchBytes})`)
 }
 
 export function readOnly(): LogErrorOf<'READ_ONLY'> {

@@ -28,7 +28,7 @@ import {
   type StateCommand,
 } from './commands.ts'
 import { DeadSegments, needsSegment } from './dead-segments.ts'
-import { closed, storeFailed } from './errors.ts'
+import { batchTooLarge, closed, emptyBatch, storeFailed } from './errors.ts'
 import type { FrameBuffer } from './frame-buffer.ts'
 import { HaltingFileSystem } from './halting-file-system.ts'
 import { InFlight } from './in-flight.ts'
@@ -221,7 +221,7 @@ export class LogStore implements Store {
     records: readonly RecordInput[],
     cellOf: (i: number) => LogletCell,
   ): void {
-    if (records.length === 0) throw logError('EMPTY_BATCH', 'A batch has at least one record')
+    if (records.length === 0) throw emptyBatch()
     const start = buffer.end
     records.forEach(({ payload, keys }, i) => {
       const cell = cellOf(i)
@@ -438,10 +438,6 @@ function stamp(cell: LogletCell, { wallMs }: Burst): number {
 function abortOf(terms: AppendTerms | undefined): LogError | undefined {
   const signal = terms?.signal
   return signal?.aborted === true ? aborted(signal) : undefined
-}
-
-function batchTooLarge(maxBatchBytes: number): LogError {
-  return logError('BATCH_TOO_LARGE', `The batch takes more than maxBatchBytes (${maxBatchBytes})`)
 }
 
 function reentrant(): LogError {

@@ -9,7 +9,7 @@ import { emptyFacts, type LogFacts, type StoreFacts } from '../codec/log-state.t
 import { sameStore } from '../codec/segment-header.ts'
 import type { Metadata } from '../codec/metadata.ts'
 import { systemClock } from './clock.ts'
-import { closed, corrupt, openFailed, readOnly, unsupportedVersion } from './errors.ts'
+import { closed, corrupt, openFailed, readOnly, unknownLog, unsupportedVersion } from './errors.ts'
 import { METADATA_FILE, segmentFile, segmentsAmong } from './file-names.ts'
 import { InFlight } from './in-flight.ts'
 import { isMissing } from './io.ts'
@@ -26,7 +26,7 @@ import type { Store } from './store.ts'
 import { StoreMetrics } from './store-metrics.ts'
 import type { StoreEnvironment } from './store-opening.ts'
 import { readLoglet, type ReadOutcome, type ReadRequest } from './store-reads.ts'
-import { LogletCell, unknownLog } from './store-state.ts'
+import { LogletCell } from './store-state.ts'
 import { StreamCursor } from './stream-cursor.ts'
 
 /** How often the files are looked at. */

@@ -7,7 +7,7 @@
  * burns its ids rather than letting them be used twice.
  */
 import assert from 'node:assert/strict'
-import { logError, type LogError, type LogErrorOf, type LogId } from '../codec/errors.ts'
+import type { LogError, LogId } from '../codec/errors.ts'
 import {
   emptyLoglet,
   logBytesBound,
@@ -22,6 +22,7 @@ import {
 } from '../codec/log-state.ts'
 import { lsnOfOffset, MAX_POSITION, OLDEST_POSITION, type Offset } from '../codec/offset.ts'
 import { MAX_LOGLET_ID } from '../codec/format.ts'
+import { unknownLog } from './errors.ts'
 
 /** A running loglet: its durable facts, its draft, and who watches it. */
 export class LogletCell {
@@ -97,11 +98,6 @@ export class LogletCell {
     if (this.ended === undefined || this.ended.code === 'STORE_FAILED') this.ended = error
     this.notify()
   }
-}
-
-/** The error for a log that is not there (any more). */
-export function unknownLog(logId: LogId): LogErrorOf<'UNKNOWN_LOG'> {
-  return logError('UNKNOWN_LOG', `There is no log ${JSON.stringify(logId)}`)
 }
 
 export class StoreState {

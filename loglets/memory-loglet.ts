@@ -10,7 +10,7 @@ import { LogError, logError, sealed, tailMismatch } from '../codec/errors.ts'
 import { FRAME_HEADER_BYTES } from '../codec/format.ts'
 import { MAX_POSITION, OLDEST_POSITION, type Offset } from '../codec/offset.ts'
 import { EncodedRecord, type Keys, type RecordEncoder } from '../codec/record.ts'
-import { emptyBatch } from './errors.ts'
+import { batchTooLarge, emptyBatch } from './errors.ts'
 import type {
   AppendListener,
   Loglet,
@@ -231,8 +231,7 @@ export function encodeAll(store: MemoryStore, records: readonly LogletRecord[]):
   const bodies = records.map(({ payload, keys }) => encodeOwn(store.encoder, payload, keys))
   const bytes = sizeOf(bodies)
   if (bytes <= store.maxBatchBytes) return bodies
-  const limit = `maxBatchBytes (${store.maxBatchBytes})`
-  throw logError('BATCH_TOO_LARGE', `The batch takes ${bytes} bytes, more than ${limit}`)
+  throw batchTooLarge(store.maxBatchBytes)
 }
 
 function encodeOwn(

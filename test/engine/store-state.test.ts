@@ -1,8 +1,8 @@
 /** The state and its draft: judged on one, read from the other, and no id is given twice. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { closed, storeFailed } from '../../engine/errors.ts'
-import { lsnIn, StoreState, unknownLog } from '../../engine/store-state.ts'
+import { closed, storeFailed, unknownLog } from '../../engine/errors.ts'
+import { lsnIn, StoreState } from '../../engine/store-state.ts'
 import {
   applyCreate,
   applyRecord,
