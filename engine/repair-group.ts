@@ -142,7 +142,8 @@ function* framesIn({ bytes, from, to, segmentSeed }: DamagedStretch): Generator<
     const frame = decodeFrame(bytes, at, to, segmentSeed, at)
     if (frame === undefined) at++
     else {
-      yield { start: at, end: frame.bodyEnd, isFiller: false }
+      // What an earlier repair filled, which a crash cut short, is filled again.
+      yield { start: at, end: frame.bodyEnd, isFiller: frame.kind === FRAME_KIND.filler }
       at = frame.bodyEnd
     }
   }
