@@ -32,6 +32,8 @@ export class Ledger {
   readonly #damages: Damage[] = []
   /** Damage that is known only because records are missing: a loss on record explains it. */
   readonly #inferred = new Set<Damage>()
+  /** What came before this segment is dead: damage there is none, unless it is charged with a loss. */
+  firstSegment = 1
   /** Segments in which an earlier repair filled holes. */
   readonly patched: Set<number> = new Set<number>()
   groups = 0
@@ -74,7 +76,7 @@ export class Ledger {
 
   /** Damage that was seen, rather than inferred from what is missing. */
   get certainDamages(): readonly Damage[] {
-    return this.#damages.filter((damage) => !this.#inferred.has(damage))
+    return this.#damages.filter((damage) => !this.#inferred.has(damage) && this.#matters(damage))
   }
 
   /** All offsets that are lost, without what was trimmed anyway, in order. */
@@ -100,8 +102,13 @@ export class Ledger {
   /** All damage so far, without what a loss on record explains. */
   get damages(): readonly Damage[] {
     return this.#damages.filter((damage) => {
-      return !this.#inferred.has(damage) || this.#lossesOf(damage).length > 0
+      const needsLoss = this.#inferred.has(damage) || !this.#matters(damage)
+      return !needsLoss || this.#lossesOf(damage).length > 0
     })
+  }
+
+  #matters({ segment }: Damage): boolean {
+    return segment >= this.firstSegment
   }
 
   /** The damage to which what is missing at a place is charged. */

@@ -88,6 +88,7 @@ class Auditor {
     }
     this.#reachMetadata()
     this.#ledger.settle()
+    this.#ledger.firstSegment = this.#firstSegment
     return {
       storeId: this.#storeId,
       metadata: this.#metadata,
